@@ -1,0 +1,1 @@
+"""Agents: one algorithm per file, each playing B tasks at once."""

@@ -1,0 +1,36 @@
+"""LinUCB with disjoint linear models: contexts in, the action of the highest upper confidence bound out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gents_gym.agents.linear import LinearPosterior, LinearPrior
+from gents_gym.checks import check_number
+from gents_gym.types import TaskInfo
+
+
+@dataclass
+class LinUCB:
+    """LinUCB-disjoint: ridge regression of rewards on contexts per action, plus α standard deviations."""
+
+    alpha: float = 0.1  # width of the confidence bound
+    intercept: bool = False  # the paper's version has none
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_number("alpha", self.alpha, 0)
+
+    def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
+        """Face B new tasks."""
+        prior = LinearPrior.isotropic(info.context_dim + self.intercept, noise=1.0)
+        self._posterior = LinearPosterior(prior, info, self.intercept)
+
+    def act(self, context: np.ndarray) -> np.ndarray:
+        """Return the actions (B,) of the highest bound; the lowest number among equals."""
+        mean, deviation = self._posterior.predict(context)
+        return (mean + self.alpha * deviation).argmax(axis=1)
+
+    def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Update the played actions' regressions."""
+        self._posterior.update(context, action, outcome)

@@ -1,0 +1,36 @@
+"""The oracle as an agent: the policy fitted to the complete table, at regret zero by definition."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gents_gym.checks import InputError
+from gents_gym.construct import make_policy
+from gents_gym.types import Policy, TaskInfo, Tasks
+
+
+@dataclass
+class Oracle:
+    """Plays π*(·; τ), fitted to the tasks' whole tables; privileged, so it must be given the tasks."""
+
+    policy: str | None = None  # policy class; None: the setting's own
+    tasks: Tasks | None = None  # the tasks it knows, given by for_tasks
+
+    def for_tasks(self, tasks: Tasks) -> "Oracle":
+        """Return the oracle of ``tasks``."""
+        return Oracle(self.policy, tasks)
+
+    def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
+        """Fit the policy to the tasks' tables."""
+        if self.tasks is None:
+            raise InputError("oracle needs the tasks' tables: use oracle.for_tasks(tasks), or rollout on our environments")
+        policy_class = make_policy(self.policy or self.tasks.oracle, reward_fn=self.tasks.reward_fn)
+        self._policy: Policy = policy_class.fit(self.tasks.contexts, self.tasks.outcomes)
+
+    def act(self, context: np.ndarray) -> np.ndarray:
+        """Return the fitted policy's actions (B,)."""
+        return self._policy.scores(context).argmax(axis=1)
+
+    def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Learn nothing: it knows the table."""

@@ -1,0 +1,54 @@
+"""The adapter for single-task agents: one ``act(observation) -> int`` object per task in, one batched agent out."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gents_gym.checks import InputError, check_actions
+from gents_gym.construct import make_object
+from gents_gym.types import TaskInfo
+
+
+@dataclass
+class PerTask:
+    """Plays each task with an object of its own.
+
+    An object needs ``act(observation) -> int``, with the observation of the single environment:
+    ``{"context": (D,), "action_features": (A, F)}``. It may have ``reset(info, rng)``, called first with what
+    is known of its task (a batch of one) and its own generator, and ``observe(observation, action, reward)``.
+    """
+
+    agent: str | Callable[[], Any]  # makes one object: a class or function, or ``package.module:Class``
+
+    def __post_init__(self) -> None:
+        """Check that there is something to call."""
+        if not isinstance(self.agent, str) and not callable(self.agent):
+            raise InputError(f"agent must be a class, a function or 'package.module:Class', got {self.agent!r}")
+
+    def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
+        """Make a new object for each of the B tasks."""
+        self._info = info
+        self._members = [self._make() for _ in rngs]
+        for i, (member, rng) in enumerate(zip(self._members, rngs, strict=True)):
+            if hasattr(member, "reset"):
+                member.reset(info[i], rng)
+
+    def _make(self) -> Any:
+        return make_object("agent", self.agent, {}, {}) if isinstance(self.agent, str) else self.agent()
+
+    def act(self, context: np.ndarray) -> np.ndarray:
+        """Return each object's action (B,)."""
+        actions = [member.act(self._observation(context, i)) for i, member in enumerate(self._members)]
+        return check_actions(actions, len(self._info), self._info.n_actions)
+
+    def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Tell each object its own reward."""
+        rewards = self._info.reward_fn(np.asarray(outcome))
+        for i, member in enumerate(self._members):
+            if hasattr(member, "observe"):
+                member.observe(self._observation(context, i), int(action[i]), float(rewards[i]))
+
+    def _observation(self, context: np.ndarray, i: int) -> dict[str, np.ndarray]:
+        return {"context": context[i].copy(), "action_features": self._info.action_features[i].copy()}

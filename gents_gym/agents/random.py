@@ -1,0 +1,26 @@
+"""The uniformly random agent: the reference that every other agent must beat."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gents_gym.randomness import Draws
+from gents_gym.types import TaskInfo
+
+
+@dataclass
+class Random:
+    """Plays every action with the same probability."""
+
+    def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
+        """Face B new tasks."""
+        self._n_actions = info.n_actions
+        self._uniform = Draws(rngs, "random", 1)
+
+    def act(self, context: np.ndarray) -> np.ndarray:
+        """Return random actions (B,)."""
+        return (self._uniform.next()[:, 0] * self._n_actions).astype(np.int64)
+
+    def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Learn nothing."""

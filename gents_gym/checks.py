@@ -1,0 +1,75 @@
+"""Checks for the public edges: each names the argument, the rule and the value it got."""
+
+import difflib
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+
+class InputError(ValueError):
+    """An argument breaks a documented rule; the message says which, and what was given."""
+
+
+def check_integer(name: str, value: Any, minimum: int) -> int:
+    """Return ``value`` as an int, or raise unless it is a whole number of at least ``minimum``."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise InputError(f"{name} must be a whole number, got {value!r}")
+    if value < minimum:
+        raise InputError(f"{name} must be at least {minimum}, got {value}")
+    return int(value)
+
+
+def check_number(name: str, value: Any, minimum: float = -math.inf, *, above: bool = False) -> float:
+    """Return ``value`` as a float, or raise unless it is finite and at least (``above``: over) ``minimum``."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        raise InputError(f"{name} must be a number, got {value!r}")
+    if not math.isfinite(value):
+        raise InputError(f"{name} must be finite, got {value}")
+    if value < minimum or (above and value == minimum):
+        raise InputError(f"{name} must be {'above' if above else 'at least'} {minimum:g}, got {value}")
+    return float(value)
+
+
+def check_choice(kind: str, value: Any, choices: Iterable[str]) -> str:
+    """Return ``value``, or raise with the nearest of ``choices`` as a suggestion."""
+    known = list(choices)
+    if value in known:
+        return str(value)
+    near = difflib.get_close_matches(str(value), known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
+    raise InputError(f"unknown {kind} {value!r}; {hint}")
+
+
+def check_array(name: str, value: Any, axes: str, shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
+    """Return ``value`` as a finite array of ``shape``; a size of -1 in ``shape`` admits any."""
+    try:
+        array = np.asarray(value, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be an array of numbers, got {type(value).__name__}") from error
+    fits = array.ndim == len(shape) and all(want in (-1, got) for want, got in zip(shape, array.shape, strict=True))
+    if not fits:
+        wanted = axes if -1 in shape else f"{axes}=({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+        raise InputError(f"{name} must have shape {wanted}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise InputError(f"{name} must be finite, got {_first_bad(array)}")
+    return array
+
+
+def _first_bad(array: np.ndarray) -> str:
+    where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+    return f"{array[where]} at index {where}"
+
+
+def check_actions(value: Any, n_tasks: int, n_actions: int) -> np.ndarray:
+    """Return ``value`` as (B,) action numbers, or raise unless each lies in [0, n_actions)."""
+    actions = np.asarray(value)
+    if actions.shape != (n_tasks,):
+        raise InputError(f"action must have shape (B,)=({n_tasks},), got {actions.shape}")
+    if actions.dtype.kind not in "iu":
+        raise InputError(f"action must be a whole number, got dtype {actions.dtype}")
+    if actions.min() < 0 or actions.max() >= n_actions:
+        bad = actions[(actions < 0) | (actions >= n_actions)][0]
+        raise InputError(f"action must lie in [0, {n_actions}), got {bad}")
+    return actions

@@ -1,0 +1,116 @@
+"""From an id and options to an object: agents, policy classes and task distributions."""
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import Any
+
+from gents_gym import registry
+from gents_gym.checks import InputError, check_choice
+from gents_gym.types import Agent, PolicyClass, TaskDistribution
+
+SPEC = re.compile(r"(?P<name>[\w.:/-]+)\s*(?:\((?P<options>.*)\))?", re.DOTALL)
+BARE_WORD = re.compile(r"[\w.:/-]+")
+
+
+def make_agent(agent: str, /, **options: Any) -> Agent:
+    """Make an agent.
+
+    Args:
+        agent: A registered id ("linucb"), one of the entry-point group ``gents_gym.agents``, or
+            ``package.module:Class``; options may stand behind it, as in "lints(prior=fitted)".
+        **options: The agent's own options; they win over those in ``agent``.
+    """
+    made = make_object("agent", agent, agent_ids(), options)
+    if not isinstance(made, Agent):
+        rule = "must have reset, act and observe (for one with act(observation) alone: per-task(agent=...))"
+        raise InputError(f"agent {agent!r} {rule}, got {made!r}")
+    return made
+
+
+def make_policy(policy: str, /, **options: Any) -> PolicyClass:
+    """Make a policy class from a registered id ("logistic") or ``package.module:Class``, with options."""
+    made: PolicyClass = make_object("policy class", policy, registry.POLICIES, options)
+    return made
+
+
+def make_tasks(tasks: str, /, **options: Any) -> TaskDistribution:
+    """Make a task distribution from a registered id ("synthetic") or ``package.module:Class``.
+
+    ``reward_fn`` may be given by id ("identity") or as ``package.module:function``, so that all
+    options are plain values.
+    """
+    if isinstance(reward := options.get("reward_fn"), str):
+        options["reward_fn"] = _find("reward function", reward, registry.REWARDS)
+    made: TaskDistribution = make_object("task distribution", tasks, registry.TASKS, options)
+    return made
+
+
+def agent_ids() -> dict[str, str]:
+    """Return all agent ids with the constructors they stand for, those of other distributions included."""
+    theirs = {point.name: point.value for point in entry_points(group="gents_gym.agents")}
+    return {**theirs, **registry.AGENTS}
+
+
+def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
+    """Split "name(option=value, …)" into the name and its options.
+
+    Values are Python literals or bare words; nothing is ever evaluated as code.
+    """
+    match = SPEC.fullmatch(spec.strip())
+    if match is None:
+        raise InputError(f"a spec must look like name or name(option=value, ...), got {spec!r}")
+    source = f"f({match['options'] or ''})"
+    try:
+        call = ast.parse(source, mode="eval").body
+    except SyntaxError as error:
+        raise InputError(f"options must look like option=value, ...; quote unusual text; got {spec!r}") from error
+    if not isinstance(call, ast.Call) or call.args or any(keyword.arg is None for keyword in call.keywords):
+        raise InputError(f"options must be named, as in name(option=value), got {spec!r}")
+    return match["name"], {str(keyword.arg): _literal(keyword.value, source) for keyword in call.keywords}
+
+
+def _literal(node: ast.expr, source: str) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        text = ast.get_source_segment(source, node) or ""
+        if BARE_WORD.fullmatch(text):
+            return text
+        raise InputError(f"an option's value must be a literal or a word, got {text!r}") from None
+
+
+def _find(kind: str, name: str, known: Mapping[str, str]) -> Any:
+    target = known.get(name, name)
+    if ":" not in target:
+        check_choice(kind, name, known)
+    module, _, attribute = target.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"cannot import {kind} {name!r}: {error}") from error
+    return found
+
+
+def make_object(kind: str, spec: str, known: Mapping[str, str], options: Mapping[str, Any]) -> Any:
+    """Make what ``spec`` names among ``known`` ids or as ``package.module:Class``; ``kind`` is for the errors."""
+    name, given = parse_spec(spec)
+    options = {**given, **options}
+    constructor = _find(kind, name, known)
+    try:
+        parameters = inspect.signature(constructor).parameters
+    except (TypeError, ValueError):  # some builtins have no signature, and what is no callable has none either
+        raise InputError(f"{kind} {name!r} must name a class or function, got {constructor!r}") from None
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        for option in options:
+            check_choice(f"option of {kind} {name!r}:", option, parameters)
+    required = [p.name for p in parameters.values() if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    for option in required:
+        if option not in options:
+            raise InputError(f"{kind} {name!r} needs the option {option!r}")
+    return constructor(**options)

@@ -1,0 +1,1 @@
+"""Evaluation: rollouts in, regret, tables and figures out."""

@@ -1,0 +1,164 @@
+"""The one loop that plays: a vector environment and an agent in, a record with rewards and regrets out."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import VectorEnv
+
+from gents_gym.checks import InputError, check_actions, check_integer
+from gents_gym.evaluation.regret import oracle_actions, regret
+from gents_gym.randomness import stream
+from gents_gym.types import Agent, PolicyClass, Privileged, TaskInfo, Tasks, identity
+
+QUANTILES = (0.5, 0.9, 0.99)
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """What happened in B tasks, step by step; after a task's end, rewards and regrets are NaN, actions -1."""
+
+    actions: np.ndarray  # (B, T)
+    rewards: np.ndarray  # (B, T)
+    regret: dict[str, np.ndarray] = field(default_factory=dict)  # by name, (B, T) per step; {} without tables
+    indices: tuple[int, ...] = ()  # the tasks' numbers in their stream
+    privileged: bool = False  # whether the agent knew what no agent may know
+
+    def cumulative(self, name: str) -> np.ndarray:
+        """Return a regret ("oracle", "expected", "best") or "reward" summed up to each step, (B, T)."""
+        steps = self.rewards if name == "reward" else self.regret[name]
+        return np.nancumsum(steps, axis=1)
+
+    def curve(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean over tasks and its standard error at each step, (T,) each; the error of one task is NaN."""
+        return _mean_and_error(self.cumulative(name))
+
+    def summary(self) -> dict[str, dict[str, float]]:
+        """Return, for the reward and each regret, mean, s.e., median, 90 % and 99 % quantile of the tasks' totals."""
+        return {name: summarize(self.cumulative(name)[:, -1]) for name in ("reward", *self.regret)}
+
+
+def _mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    n_tasks = len(values)
+    spread = values.std(axis=0, ddof=1) if n_tasks > 1 else np.full(values.shape[1:], np.nan)
+    return values.mean(axis=0), spread / np.sqrt(n_tasks)
+
+
+def summarize(totals: np.ndarray) -> dict[str, float]:
+    """Return mean, s.e., median, 90 % and 99 % quantile of per-task totals (B,)."""
+    mean, error = _mean_and_error(totals)
+    quantiles = dict(zip(("median", "q90", "q99"), np.quantile(totals, QUANTILES), strict=True))
+    return {name: float(value) for name, value in {"mean": mean, "se": error, **quantiles}.items()}
+
+
+def join(parts: Sequence[Rollout]) -> Rollout:
+    """Return one record of the tasks of all ``parts``, in order; shorter ones end earlier in it."""
+    steps = max(part.actions.shape[1] for part in parts)
+
+    def pad(array: np.ndarray, value: float) -> np.ndarray:
+        return np.pad(array, ((0, 0), (0, steps - array.shape[1])), constant_values=value)
+
+    return Rollout(
+        np.concatenate([pad(part.actions, -1) for part in parts]),
+        np.concatenate([pad(part.rewards, np.nan) for part in parts]),
+        {name: np.concatenate([pad(part.regret[name], np.nan) for part in parts]) for name in parts[0].regret},
+        tuple(index for part in parts for index in part.indices),
+        any(part.privileged for part in parts),
+    )
+
+
+def rollout(
+    envs: VectorEnv[Any, Any, Any],
+    agent: Agent,
+    seed: int = 0,
+    oracle: str | PolicyClass | None = None,
+    *,
+    indices: Sequence[int] | None = None,
+    max_steps: int | None = None,
+    on_step: Callable[[], None] | None = None,
+) -> Rollout:
+    """Play one episode in each of B slots.
+
+    Args:
+        envs: A Gymnasium vector environment whose observations have "context" and "action_features". A foreign
+            one has no tables, so the record has rewards only.
+        agent: Any :class:`Agent`; a privileged one is given the tasks and the record is marked.
+        seed: The stream that tasks and the agent's randomness come from.
+        oracle: The policy class that regret is measured against; None: the setting's own.
+        indices: The tasks of the stream to play, B of them; None: the first B. A foreign environment is
+            reset with ``seed + indices[0]``, which for ``SyncVectorEnv`` seeds the slots with seed + index.
+        max_steps: Stop after so many decisions; None: at the episodes' end.
+        on_step: Called after every decision, for a progress bar.
+    """
+    n_tasks = envs.num_envs
+    indices = tuple(range(n_tasks) if indices is None else (check_integer("indices", i, 0) for i in indices))
+    if len(indices) != n_tasks:
+        raise InputError(f"indices must name {n_tasks} tasks, one for each slot, got {len(indices)}")
+    max_steps = None if max_steps is None else check_integer("max_steps", max_steps, 1)
+    own = hasattr(type(envs.unwrapped), "tasks")
+    if own:
+        observation, _ = envs.reset(seed=seed, options={"task": list(indices)})
+    else:
+        observation, _ = envs.reset(seed=check_integer("seed", seed, 0) + indices[0])
+    tasks: Tasks | None = envs.unwrapped.tasks if own else None  # type: ignore[attr-defined]
+    privileged = isinstance(agent, Privileged)
+    if isinstance(agent, Privileged):
+        if tasks is None:
+            raise InputError(f"agent {agent!r} needs the tasks' tables, and {envs!r} has none")
+        agent = agent.for_tasks(tasks)
+    info = _task_info(envs, observation, tasks)
+    agent.reset(info, [stream(seed, "agent", index) for index in indices])
+    actions, rewards = _play(envs, agent, info, observation["context"], max_steps, on_step)
+    found = {} if tasks is None else regret(tasks, actions, oracle_actions(tasks, oracle))
+    return Rollout(actions, rewards, found, indices, privileged)
+
+
+def _task_info(envs: VectorEnv[Any, Any, Any], observation: Any, tasks: Tasks | None) -> TaskInfo:
+    """Return what an agent may know, from the first observation alone but for the horizon and R."""
+    if not isinstance(observation, dict) or not {"context", "action_features"} <= observation.keys():
+        raise InputError(f"envs must observe 'context' and 'action_features', got {envs.single_observation_space}")
+    features = observation["action_features"]  # (B, A, F)
+    horizon = envs.spec.max_episode_steps if envs.spec and tasks is None else None
+    return TaskInfo(
+        action_features=features,
+        n_actions=int(features.shape[1]),
+        context_dim=int(observation["context"].shape[1]),
+        horizon=horizon if tasks is None else tasks.horizon,
+        reward_fn=identity if tasks is None else tasks.reward_fn,
+    )
+
+
+def _play(
+    envs: VectorEnv[Any, Any, Any],
+    agent: Agent,
+    info: TaskInfo,
+    context: np.ndarray,
+    max_steps: int | None,
+    on_step: Callable[[], None] | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the actions and rewards, (B, t) each."""
+    live = np.ones(envs.num_envs, np.bool_)
+    actions: list[np.ndarray] = []
+    rewards: list[np.ndarray] = []
+    while live.any() and len(actions) != max_steps:
+        action = check_actions(agent.act(context), len(info), info.n_actions)
+        observation, reward, terminated, truncated, step_info = envs.step(action)
+        agent.observe(context, action, _outcome(step_info, reward))
+        actions.append(np.where(live, action, -1))
+        rewards.append(np.where(live, reward, np.nan))
+        live &= ~(terminated | truncated)
+        context = observation["context"]
+        if on_step is not None:
+            on_step()
+    return np.stack(actions, axis=1), np.stack(rewards, axis=1)
+
+
+def _outcome(info: dict[str, Any], reward: np.ndarray) -> np.ndarray:
+    """Return the observed outcomes (B,); the rewards where the environment tells no outcome."""
+    outcome = np.asarray(reward, np.float64).copy()
+    for source in (info, info.get("final_info", {})):  # a slot that ended and began anew has it in the latter
+        if "outcome" in source:
+            told = source.get("_outcome", slice(None))
+            outcome[told] = source["outcome"][told]
+    return outcome

@@ -1,0 +1,1 @@
+"""Policy classes Π with their fitting rules: complete tables in, policies out."""

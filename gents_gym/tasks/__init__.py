@@ -1,0 +1,1 @@
+"""What nature draws: task distributions in, batches of tasks out."""

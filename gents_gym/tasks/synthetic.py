@@ -1,0 +1,82 @@
+"""The paper's synthetic setting: (seed, split, indices) in, logistic bandit tasks out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from gents_gym.checks import check_integer
+from gents_gym.randomness import stream
+from gents_gym.types import ActionRows, RewardFn, Tasks, identity
+
+FEATURE_DIM = 2  # size of Z, and of the part of X that meets it in the cross term
+SPREAD = 0.25  # standard deviation of U_Z, U_X and U_cross around 1
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """Logistic outcomes with action-specific coefficients whose prior depends on the action's features.
+
+    Z ~ N(0, I_2), X ~ N(0, I_D), Y ~ Bernoulli(σ(W)) with
+    W = U_const + U_Z·Z + U_X·X + X_{1:2}ᵀ diag(U_cross) Z, all U per action and independent:
+    U_const ~ N(0, 1), the entries of U_Z, U_X and U_cross ~ N(1, 0.25²).
+    """
+
+    n_actions: int = 10  # A
+    horizon: int = 500  # T
+    context_dim: int = 5  # D
+    reward_fn: RewardFn = identity  # R, of outcomes in {0, 1}
+
+    def __post_init__(self) -> None:
+        """Check the sizes."""
+        check_integer("n_actions", self.n_actions, 2)
+        check_integer("horizon", self.horizon, 1)
+        check_integer("context_dim", self.context_dim, FEATURE_DIM)
+
+    def sample(self, seed: int, indices: Sequence[int], split: str = "test") -> Tasks:
+        """Return the tasks at ``indices`` of the stream (seed, split)."""
+        rngs = [stream(seed, "task", index, split) for index in indices]
+        features, contexts, outcomes, chances = self._draw(rngs, self.n_actions, self.horizon)
+        losing, winning = self.reward_fn(np.array([0.0, 1.0], np.float32))
+        plain = (losing, winning) == (0, 1)
+        means = chances if plain else losing + (winning - losing) * chances
+        return Tasks(features, contexts, outcomes, means, oracle="logistic", reward_fn=self.reward_fn)
+
+    def sample_actions(self, seed: int, indices: Sequence[int], n_rows: int, split: str = "train") -> ActionRows:
+        """Return ``n_rows`` rows of each of the single actions at ``indices`` of the stream."""
+        n_rows = check_integer("n_rows", n_rows, 1)
+        rngs = [stream(seed, "actions", index, split) for index in indices]
+        features, contexts, outcomes, _ = self._draw(rngs, 1, n_rows)
+        return ActionRows(features[:, 0], contexts, outcomes[:, :, 0], self.reward_fn)
+
+    def _draw(self, rngs: list[np.random.Generator], n_actions: int, n_rows: int) -> tuple[np.ndarray, ...]:
+        """Draw Z (B, A, 2), X (B, T, D), Y (B, T, A) and P(Y=1) (B, T, A), task i from ``rngs[i]`` alone."""
+        n_latents = 1 + FEATURE_DIM + self.context_dim + FEATURE_DIM  # U_const, U_Z, U_X, U_cross
+        shapes = [(n_actions, FEATURE_DIM), (n_actions, n_latents), (n_rows, self.context_dim)]
+        sizes = [rows * columns for rows, columns in shapes]
+        normal = np.empty((len(rngs), sum(sizes)), np.float32)
+        uniform = np.empty((len(rngs), n_rows, n_actions), np.float32)
+        for i, rng in enumerate(rngs):
+            rng.standard_normal(out=normal[i], dtype=np.float32)
+            rng.random(out=uniform[i], dtype=np.float32)
+        parts = np.split(normal, np.cumsum(sizes)[:-1], axis=1)
+        features, latents, contexts = (
+            part.reshape(len(rngs), *shape) for part, shape in zip(parts, shapes, strict=True)
+        )
+        intercepts, slopes = self._coefficients(features, latents)
+        # In place from here on: fresh arrays of this size cost more than the arithmetic.
+        chances = contexts @ slopes.swapaxes(1, 2)  # (B, T, A)
+        chances += intercepts[:, None]
+        expit(chances, out=chances)
+        outcomes = np.less(uniform, chances, out=uniform)
+        return features, contexts, outcomes, chances
+
+    def _coefficients(self, features: np.ndarray, latents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the intercepts (B, A) and slopes (B, A, D) of the logits."""
+        constant = latents[..., 0]  # (B, A)
+        others = 1 + SPREAD * latents[..., 1:]  # (B, A, 2 + D + 2)
+        by_feature, by_context, cross = np.split(others, [FEATURE_DIM, FEATURE_DIM + self.context_dim], axis=-1)
+        slopes = by_context.copy()  # (B, A, D)
+        slopes[..., :FEATURE_DIM] += cross * features
+        return constant + (by_feature * features).sum(-1), slopes

@@ -1,0 +1,280 @@
+"""The records and protocols that cross folders: batches of tasks, what an agent may know, who does what.
+
+Sizes: B tasks, T horizon, A actions, D context size, F action-feature size, N single actions, R rows of each.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from gents_gym.checks import InputError, check_array, check_integer
+from gents_gym.files import write_whole
+
+RewardFn = Callable[[np.ndarray], np.ndarray]
+
+
+def identity(outcome: np.ndarray) -> np.ndarray:
+    """The reward R(y) = y."""
+    return outcome
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _digest(*arrays: np.ndarray) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Tasks:
+    """A batch of B tasks, each with its whole potential-outcomes table; the arrays are read-only.
+
+    Attributes:
+        action_features: Z, (B, A, F) float32.
+        contexts: X, (B, T, D) float32.
+        outcomes: Y, the potential-outcomes table, (B, T, A) float32.
+        means: True E[R(Y)], (B, T, A) float32, or None where nature's expectations are not known.
+        oracle: Id of the policy class that the setting's regret is measured against.
+        reward_fn: R, from outcomes to rewards in [0, 1], elementwise.
+    """
+
+    action_features: np.ndarray
+    contexts: np.ndarray
+    outcomes: np.ndarray
+    means: np.ndarray | None = None
+    oracle: str = "logistic"
+    reward_fn: RewardFn = identity
+
+    def __post_init__(self) -> None:
+        """Check the shapes against each other and freeze the arrays."""
+        features = check_array("action_features", self.action_features, "(B, A, F)", (-1, -1, -1))
+        n_tasks, n_actions, _ = features.shape
+        contexts = check_array("contexts", self.contexts, "(B, T, D)", (n_tasks, -1, -1))
+        table = (n_tasks, contexts.shape[1], n_actions)
+        arrays = {"action_features": features, "contexts": contexts}
+        for name in ("outcomes", "means"):
+            if (value := getattr(self, name)) is not None or name == "outcomes":
+                arrays[name] = check_array(name, value, "(B, T, A)", table)
+        check_integer("the number of actions", n_actions, 2)
+        check_integer("the horizon T", contexts.shape[1], 1)
+        for name, array in arrays.items():
+            object.__setattr__(self, name, _frozen(array))
+
+    def __len__(self) -> int:
+        """Return B."""
+        return len(self.contexts)
+
+    def __getitem__(self, index: Any) -> "Tasks":
+        """Return the tasks at ``index`` as a batch; an int gives a batch of one."""
+        if isinstance(index, int | np.integer):
+            index = [index]
+        return replace(self, **{name: array[index] for name, array in self._arrays().items()})
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        named = {name: getattr(self, name) for name in ("action_features", "contexts", "outcomes", "means")}
+        return {name: array for name, array in named.items() if array is not None}
+
+    def put(self, slots: np.ndarray, tasks: "Tasks") -> "Tasks":
+        """Return a copy with the tasks at ``slots`` replaced by ``tasks``, in order."""
+        theirs, merged = tasks._arrays(), {}
+        means = None if self.means is None or tasks.means is None else self.means
+        for name, array in replace(self, means=means)._arrays().items():
+            merged[name] = array.copy()
+            merged[name][slots] = theirs[name]
+        return Tasks(**merged, oracle=self.oracle, reward_fn=self.reward_fn)
+
+    @property
+    def n_actions(self) -> int:
+        """A."""
+        return int(self.outcomes.shape[2])
+
+    @property
+    def horizon(self) -> int:
+        """T."""
+        return int(self.outcomes.shape[1])
+
+    @property
+    def context_dim(self) -> int:
+        """D."""
+        return int(self.contexts.shape[2])
+
+    @cached_property
+    def rewards(self) -> np.ndarray:
+        """R of the potential-outcomes table, (B, T, A)."""
+        return _frozen(np.asarray(self.reward_fn(self.outcomes)))
+
+    @property
+    def hashes(self) -> tuple[str, ...]:
+        """The sha256 of each task's content, in order."""
+        return tuple(_digest(*task) for task in zip(*self._arrays().values(), strict=True))
+
+    @property
+    def content_hash(self) -> str:
+        """The sha256 of the batch's content."""
+        return _digest(*self._arrays().values())
+
+    @property
+    def _labels(self) -> dict[str, str]:
+        reward = f"{self.reward_fn.__module__}:{self.reward_fn.__qualname__}"
+        return {"format": "gents_gym.tasks.1", "oracle": self.oracle, "reward_fn": reward, "sha256": self.content_hash}
+
+    def save(self, path: str | Path) -> Path:
+        """Write the batch to one safetensors file, whole or not at all."""
+        arrays = {name: np.ascontiguousarray(array) for name, array in self._arrays().items()}
+        return write_whole(path, save(arrays, metadata=self._labels))
+
+    @classmethod
+    def load(cls, path: str | Path, reward_fn: RewardFn = identity) -> "Tasks":
+        """Read a batch that :meth:`save` wrote.
+
+        The file names its reward function but never brings code: hand in the same one here.
+        """
+        try:
+            with safe_open(path, framework="numpy") as file:
+                labels = file.metadata() or {}
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (SafetensorError, FileNotFoundError, IsADirectoryError) as error:
+            raise InputError(f"path must be a file written by Tasks.save, got '{path}' ({error})") from error
+        if labels.get("format") != "gents_gym.tasks.1":
+            raise InputError(f"path must be a file written by Tasks.save, got '{path}' ({json.dumps(labels)})")
+        tasks = cls(**arrays, oracle=labels["oracle"], reward_fn=reward_fn)
+        if tasks._labels["reward_fn"] != labels["reward_fn"]:
+            got, wanted = tasks._labels["reward_fn"], labels["reward_fn"]
+            raise InputError(f"reward_fn must be the one in the file, {wanted}, got {got}")
+        if tasks.content_hash != labels["sha256"]:
+            raise InputError(f"'{path}' is damaged: its content does not match its sha256")
+        return tasks
+
+
+@dataclass(frozen=True, eq=False)
+class ActionRows:
+    """Independent single-action row sets: the historical data that models and priors are fitted to.
+
+    Attributes:
+        action_features: (N, F) float32.
+        contexts: (N, R, D) float32.
+        outcomes: (N, R) float32.
+        reward_fn: R, from outcomes to rewards in [0, 1], elementwise.
+    """
+
+    action_features: np.ndarray
+    contexts: np.ndarray
+    outcomes: np.ndarray
+    reward_fn: RewardFn = identity
+
+    def __post_init__(self) -> None:
+        """Check the shapes against each other and freeze the arrays."""
+        features = check_array("action_features", self.action_features, "(N, F)", (-1, -1))
+        contexts = check_array("contexts", self.contexts, "(N, R, D)", (len(features), -1, -1))
+        outcomes = check_array("outcomes", self.outcomes, "(N, R)", contexts.shape[:2])
+        for name, array in (("action_features", features), ("contexts", contexts), ("outcomes", outcomes)):
+            object.__setattr__(self, name, _frozen(array))
+
+    def __len__(self) -> int:
+        """Return N."""
+        return len(self.contexts)
+
+    @property
+    def content_hash(self) -> str:
+        """The sha256 of the rows' content."""
+        return _digest(self.action_features, self.contexts, self.outcomes)
+
+
+@runtime_checkable
+class TaskDistribution(Protocol):
+    """What nature draws; task i depends on (seed, split, i) alone."""
+
+    def sample(self, seed: int, indices: Sequence[int], split: str = "test") -> Tasks:
+        """Return the tasks at ``indices`` of the stream (seed, split)."""
+        ...
+
+    def sample_actions(self, seed: int, indices: Sequence[int], n_rows: int, split: str = "train") -> ActionRows:
+        """Return ``n_rows`` rows of each of the single actions at ``indices`` of the stream."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class TaskInfo:
+    """All that an agent may know of the B tasks it is about to play."""
+
+    action_features: np.ndarray  # (B, A, F)
+    n_actions: int
+    context_dim: int
+    horizon: int | None = None  # None: the end is not known
+    reward_fn: RewardFn = identity
+    texts: Sequence[Sequence[str]] | None = None  # B × A texts, where actions have one
+
+    def __len__(self) -> int:
+        """Return B."""
+        return len(self.action_features)
+
+    def __getitem__(self, index: int) -> "TaskInfo":
+        """Return what is known of one task, as a batch of one."""
+        texts = None if self.texts is None else [self.texts[index]]
+        return replace(self, action_features=self.action_features[index][None], texts=texts)
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """Plays B independent tasks at once."""
+
+    def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
+        """Forget everything and face B new tasks; all randomness of task i comes from ``rngs[i]``."""
+        ...
+
+    def act(self, context: np.ndarray) -> np.ndarray:
+        """Return the actions (B,) for the contexts (B, D)."""
+        ...
+
+    def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Learn from the outcomes (B,) of the actions (B,) in the contexts (B, D)."""
+        ...
+
+
+@runtime_checkable
+class Fittable(Protocol):
+    """An agent with something to fit to historical rows before it plays."""
+
+    def fit(self, rows: ActionRows) -> Self:
+        """Fit what is fitted offline, and return the agent itself."""
+        ...
+
+
+@runtime_checkable
+class Privileged(Protocol):
+    """An agent that needs what no agent may know; results mark it."""
+
+    def for_tasks(self, tasks: Tasks) -> Agent:
+        """Return the agent that knows ``tasks``."""
+        ...
+
+
+class Policy(Protocol):
+    """A fitted policy for each of B tasks: it plays the action of the highest score."""
+
+    def scores(self, context: np.ndarray) -> np.ndarray:
+        """Return predicted rewards, (B, D) to (B, A) or (B, T, D) to (B, T, A)."""
+        ...
+
+
+class PolicyClass(Protocol):
+    """A class of policies with its fitting rule."""
+
+    def fit(self, contexts: np.ndarray, outcomes: np.ndarray, warm_start: Any = None) -> Policy:
+        """Fit one policy per task to complete tables, (B, T, D) and (B, T, A)."""
+        ...

@@ -1,0 +1,1 @@
+gents_gym/registry.py

@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from gents_gym import ActionRows, InputError, TaskInfo, Tasks
+from gents_gym.tasks.synthetic import Synthetic
+
+
+def half(outcome):
+    return 0.5 * outcome
+
+
+@pytest.fixture
+def tasks():
+    return Synthetic(n_actions=3, horizon=7).sample(0, range(4))
+
+
+def same(left, right):
+    return all(np.array_equal(a, b) for a, b in zip(left._arrays().values(), right._arrays().values(), strict=True))
+
+
+def test_batch_is_sized_indexed_and_read_only(tasks):
+    assert (len(tasks), tasks.n_actions, tasks.horizon, tasks.context_dim) == (4, 3, 7, 5)
+    assert len(tasks[2]) == 1
+    assert np.array_equal(tasks[2].outcomes[0], tasks.outcomes[2])
+    assert np.array_equal(tasks[[3, 1]].contexts, tasks.contexts[[3, 1]])
+    with pytest.raises(ValueError, match="read-only"):
+        tasks.outcomes[0, 0, 0] = 1
+
+
+def test_freezing_leaves_the_callers_array_alone():
+    outcomes = np.zeros((1, 2, 2), np.float32)
+    Tasks(np.zeros((1, 2, 1)), np.zeros((1, 2, 1)), outcomes)
+    outcomes[0, 0, 0] = 1
+
+
+def test_put_replaces_some_tasks_in_a_copy(tasks):
+    others = Synthetic(n_actions=3, horizon=7).sample(1, range(2))
+    mixed = tasks.put(np.array([0, 3]), others)
+    assert same(mixed[[0, 3]], others)
+    assert same(mixed[[1, 2]], tasks[[1, 2]])
+    unknown = Tasks(others.action_features, others.contexts, others.outcomes)
+    assert tasks.put(np.array([0, 3]), unknown).means is None
+
+
+def test_rewards_are_r_of_the_outcomes(tasks):
+    halved = Tasks(tasks.action_features, tasks.contexts, tasks.outcomes, reward_fn=half)
+    assert np.array_equal(halved.rewards, tasks.outcomes / 2)
+
+
+def test_hashes_tell_tasks_apart_and_do_not_depend_on_the_batch(tasks):
+    assert len(set(tasks.hashes)) == 4
+    assert tasks[1:3].hashes == tasks.hashes[1:3]
+    assert tasks.content_hash != tasks[:3].content_hash
+
+
+def test_save_and_load_round_trip(tasks, tmp_path):
+    path = tasks.save(tmp_path / "tasks.safetensors")
+    loaded = Tasks.load(path)
+    assert same(loaded, tasks)
+    assert (loaded.oracle, loaded.content_hash) == (tasks.oracle, tasks.content_hash)
+    assert [p.name for p in tmp_path.iterdir()] == ["tasks.safetensors"]
+
+
+def test_load_never_brings_code_and_wants_the_same_reward(tasks, tmp_path):
+    halved = Tasks(tasks.action_features, tasks.contexts, tasks.outcomes, reward_fn=half)
+    path = halved.save(tmp_path / "tasks.safetensors")
+    with pytest.raises(InputError, match=r"reward_fn must be the one in the file, .*:half, got .*:identity"):
+        Tasks.load(path)
+    assert Tasks.load(path, reward_fn=half).means is None
+
+
+def test_load_refuses_what_is_damaged_or_foreign(tasks, tmp_path):
+    path = tasks.save(tmp_path / "tasks.safetensors")
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="is damaged"):
+        Tasks.load(path)
+    path.write_bytes(data[:-40])
+    with pytest.raises(InputError, match=r"must be a file written by Tasks\.save"):
+        Tasks.load(path)
+    save_file({"x": np.zeros(3)}, tmp_path / "foreign.safetensors")
+    for other in ("foreign.safetensors", "missing", "."):
+        with pytest.raises(InputError, match=r"must be a file written by Tasks\.save"):
+            Tasks.load(tmp_path / other)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"contexts": np.zeros((3, 7, 5))}, r"contexts must have shape \(B, T, D\), got \(3, 7, 5\)"),
+        ({"contexts": np.zeros((4, 7))}, r"contexts must have shape \(B, T, D\), got \(4, 7\)"),
+        ({"outcomes": np.zeros((4, 7, 2))}, r"outcomes must have shape \(B, T, A\)=\(4, 7, 3\), got \(4, 7, 2\)"),
+        ({"means": np.zeros((4, 6, 3))}, r"means must have shape \(B, T, A\)=\(4, 7, 3\), got \(4, 6, 3\)"),
+        ({"contexts": np.full((4, 7, 5), np.nan)}, r"contexts must be finite, got nan at index \(0, 0, 0\)"),
+        ({"outcomes": "abc"}, "outcomes must be an array of numbers, got str"),
+        ({"outcomes": None}, r"outcomes must have shape \(B, T, A\)=\(4, 7, 3\), got \(\)"),
+    ],
+)
+def test_bad_arrays_are_named(tasks, change, message):
+    good = {"action_features": tasks.action_features, "contexts": tasks.contexts, "outcomes": tasks.outcomes}
+    with pytest.raises(InputError, match=message):
+        Tasks(**{**good, **change})
+
+
+def test_a_task_has_two_actions_and_a_decision_at_least():
+    with pytest.raises(InputError, match="the number of actions must be at least 2, got 1"):
+        Tasks(np.zeros((1, 1, 2)), np.zeros((1, 3, 2)), np.zeros((1, 3, 1)))
+    with pytest.raises(InputError, match="the horizon T must be at least 1, got 0"):
+        Tasks(np.zeros((1, 2, 2)), np.zeros((1, 0, 2)), np.zeros((1, 0, 2)))
+
+
+def test_action_rows_check_their_shapes():
+    with pytest.raises(InputError, match=r"outcomes must have shape \(N, R\)=\(2, 3\), got \(2, 4\)"):
+        ActionRows(np.zeros((2, 1)), np.zeros((2, 3, 5)), np.zeros((2, 4)))
+
+
+def test_task_info_of_one_task_keeps_everything_else():
+    info = TaskInfo(np.arange(12.0).reshape(3, 2, 2), 2, 5, 7, half, [["a", "b"], ["c", "d"], ["e", "f"]])
+    one = info[1]
+    assert np.array_equal(one.action_features, info.action_features[1:2])
+    assert (len(one), one.horizon, one.reward_fn, one.texts) == (1, 7, half, [["c", "d"]])
