@@ -13,7 +13,8 @@ from gents_gym.checks import InputError, check_choice
 from gents_gym.types import Agent, PolicyClass, TaskDistribution
 
 SPEC = re.compile(r"(?P<name>[\w.:/-]+)\s*(?:\((?P<options>.*)\))?", re.DOTALL)
-BARE_WORD = re.compile(r"[\w.:/-]+")
+OPTION = re.compile(r"(?P<name>\w+)\s*=\s*(?P<value>.*)", re.DOTALL)
+BARE_WORD = re.compile(r"[\w.:/~-]+")
 
 
 def make_agent(agent: str, /, **options: Any) -> Agent:
@@ -63,24 +64,31 @@ def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
     match = SPEC.fullmatch(spec.strip())
     if match is None:
         raise InputError(f"a spec must look like name or name(option=value, ...), got {spec!r}")
-    source = f"f({match['options'] or ''})"
-    try:
-        call = ast.parse(source, mode="eval").body
-    except SyntaxError as error:
-        raise InputError(f"options must look like option=value, ...; quote unusual text; got {spec!r}") from error
-    if not isinstance(call, ast.Call) or call.args or any(keyword.arg is None for keyword in call.keywords):
-        raise InputError(f"options must be named, as in name(option=value), got {spec!r}")
-    return match["name"], {str(keyword.arg): _literal(keyword.value, source) for keyword in call.keywords}
+    options: dict[str, Any] = {}
+    pending = ""
+    for piece in (match["options"] or "").split(",") if (match["options"] or "").strip() else []:
+        pending += piece
+        option = OPTION.fullmatch(pending.strip())
+        if option is None or option["name"] in options:
+            raise InputError(f"options must be named, as in name(option=value), each once, got {spec!r}")
+        try:
+            options[option["name"]] = _literal(option["value"])
+            pending = ""
+        except ValueError:
+            pending += ","  # the comma may stand inside a list or a quoted text: try again with the next piece
+    if pending:
+        raise InputError(f"an option's value must be a literal or a word, got {pending.strip(' ,')!r} in {spec!r}")
+    return match["name"], options
 
 
-def _literal(node: ast.expr, source: str) -> Any:
+def _literal(text: str) -> Any:
+    """Return the literal or bare word that ``text`` is, or raise a ValueError."""
     try:
-        return ast.literal_eval(node)
-    except ValueError:
-        text = ast.get_source_segment(source, node) or ""
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
         if BARE_WORD.fullmatch(text):
             return text
-        raise InputError(f"an option's value must be a literal or a word, got {text!r}") from None
+        raise ValueError(text) from None
 
 
 def _find(kind: str, name: str, known: Mapping[str, str]) -> Any:

@@ -148,7 +148,7 @@ class Tasks:
             with safe_open(path, framework="numpy") as file:
                 labels = file.metadata() or {}
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (SafetensorError, FileNotFoundError, IsADirectoryError) as error:
+        except (SafetensorError, OSError) as error:
             raise InputError(f"path must be a file written by Tasks.save, got '{path}' ({error})") from error
         if labels.get("format") != "gents_gym.tasks.1":
             raise InputError(f"path must be a file written by Tasks.save, got '{path}' ({json.dumps(labels)})")

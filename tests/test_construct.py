@@ -19,6 +19,11 @@ from gents_gym.types import TaskDistribution
         ("ts-gen( samples=4, policy=mlp )", ("ts-gen", {"samples": 4, "policy": "mlp"})),
         ("ts-gen(model=synthetic-filter)", ("ts-gen", {"model": "synthetic-filter"})),
         ("a.b:C(x=[1, 2], y='p q', z=None, w=-0.5)", ("a.b:C", {"x": [1, 2], "y": "p q", "z": None, "w": -0.5})),
+        (
+            "f(x=a.b:C, y=/tmp/m.zip, z='u, v=w', d={'k': (1, 2)})",
+            ("f", {"x": "a.b:C", "y": "/tmp/m.zip", "z": "u, v=w", "d": {"k": (1, 2)}}),
+        ),
+        ("f()", ("f", {})),
         ("sb3(path=model.zip, deterministic=True)", ("sb3", {"path": "model.zip", "deterministic": True})),
     ],
 )
@@ -31,12 +36,15 @@ def test_specs_are_names_with_literal_options(spec, expected):
     [
         ("lints(fitted)", "options must be named"),
         ("lints(**{})", "options must be named"),
-        ("lints(prior=)", "options must look like option=value"),
-        ("lints(prior=open('x'))", "an option's value must be a literal or a word, got \"open\\('x'\\)\""),
+        ("lints(prior=)", "an option's value must be a literal or a word, got 'prior='"),
+        ("lints(prior=open('x'))", "an option's value must be a literal or a word"),
+        ("lints(prior=[1, 2)", "an option's value must be a literal or a word"),
+        ("lints(prior=1, prior=2)", "each once"),
+        ("lints(prior=1,)", "options must be named"),
         ("lints(prior=fitted", "a spec must look like"),
         ("", "a spec must look like"),
         ("a b", "a spec must look like"),
-        ("f(a=1)(b=2)", "options must"),
+        ("f(a=1)(b=2)", "an option's value must be a literal or a word"),
     ],
 )
 def test_specs_are_never_code(spec, message):
@@ -54,7 +62,7 @@ def test_agents_by_id_options_and_class():
     ("spec", "message"),
     [
         ("linucbb", r"unknown agent 'linucbb'; did you mean 'linucb'\?"),
-        ("qqqqq", "unknown agent 'qqqqq'; known: linucb, lints"),
+        ("qqqqq", "unknown agent 'qqqqq'; known: lints, linucb"),
         ("linucb(alhpa=1)", r"unknown option of agent 'linucb': 'alhpa'; did you mean 'alpha'\?"),
         ("linucb(alpha=-1)", "alpha must be at least 0, got -1"),
         ("linucb(alpha=x)", "alpha must be a number, got 'x'"),

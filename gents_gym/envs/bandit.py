@@ -116,8 +116,9 @@ class BanditVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
         given = options.pop("task", None)
         for key in options:
             check_choice("option of reset:", key, ["task", "reset_mask"])
-        if seed is not None:
-            seed = check_integer("seed", seed, 0)
+        if given is not None:
+            self._check_given(given, len(slots))
+        seed = None if seed is None else check_integer("seed", seed, 0)
         super().reset(seed=seed)
         if seed is not None:
             self._seed = seed
@@ -141,14 +142,10 @@ class BanditVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
     def _begin(self, slots: np.ndarray, given: Any = None) -> dict[str, Any]:
         """Put the stream's next tasks, or the ``given`` ones, into ``slots``; return the reset info."""
         if isinstance(given, Tasks):
-            self._check_tasks(given, len(slots))
             tasks, numbers = given, np.full(len(slots), -1)
         else:
-            if given is None:
-                numbers = self._rounds[slots] * self.num_envs + slots
-                self._rounds[slots] += 1
-            else:
-                numbers = self._check_numbers(given, len(slots))
+            numbers = np.asarray(self._rounds[slots] * self.num_envs + slots if given is None else given)
+            self._rounds[slots] += given is None
             assert self._seed is not None
             tasks = self.distribution.sample(self._seed, numbers.tolist(), self.split)
         self._played = tasks if len(slots) == self.num_envs else self.tasks.put(slots, tasks)
@@ -161,20 +158,22 @@ class BanditVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
         every[slots], mask[slots] = numbers, True
         return {"task": every, "_task": mask}
 
-    def _check_tasks(self, given: Tasks, n_slots: int) -> None:
+    def _check_given(self, given: Any, n_slots: int) -> None:
+        if not isinstance(given, Tasks):
+            numbers = np.asarray(given)
+            if numbers.shape != (n_slots,) or numbers.dtype.kind not in "iu" or numbers.min() < 0:
+                rule = f"a Tasks batch or {n_slots} task numbers of at least 0, one for each slot"
+                raise InputError(f"options['task'] must be {rule}, got {given!r}")
+            return
+        if given.reward_fn is not self._sizes.reward_fn:
+            ours, theirs = self._sizes.reward_fn, given.reward_fn
+            raise InputError(f"options['task'].reward_fn must be the environment's, {ours!r}, got {theirs!r}")
         for name in ("action_features", "contexts", "outcomes"):
             got, wanted = getattr(given, name), (n_slots, *getattr(self._sizes, name).shape[1:])
             if got.shape != wanted:
                 raise InputError(f"options['task'].{name} must have shape {wanted}, got {got.shape}")
             if np.abs(got).max() > BOUND:
                 raise InputError(f"options['task'].{name} must lie within ±{BOUND:g}, got {np.abs(got).max():g}")
-
-    def _check_numbers(self, given: Any, n_slots: int) -> np.ndarray:
-        numbers = np.asarray(given)
-        if numbers.shape != (n_slots,) or numbers.dtype.kind not in "iu" or numbers.min() < 0:
-            rule = f"a Tasks batch or {n_slots} task numbers of at least 0, one for each slot"
-            raise InputError(f"options['task'] must be {rule}, got {given!r}")
-        return numbers
 
     def _observe(self) -> Observation:
         context = self._rows.take(self._starts + self._time, axis=0, mode="clip")  # (B, D)

@@ -84,7 +84,9 @@ def test_moments_agree_with_the_slow_sampler():
         best = p.max(axis=1).mean()
         return [p.mean(), (p**2).mean(), best, (p * x[:, :1]).mean(), (p * z[None, :, 0]).mean(), p.var(axis=0).mean()]
 
-    ours = np.array([statistics(*task) for task in zip(tasks.action_features, tasks.contexts, tasks.means, strict=True)])
+    ours = np.array(
+        [statistics(*task) for task in zip(tasks.action_features, tasks.contexts, tasks.means, strict=True)]
+    )
     theirs = np.array([statistics(*task) for task in slow])
     error = np.sqrt((ours.var(axis=0) + theirs.var(axis=0)) / 1500)
     assert (np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) < 4 * error).all()

@@ -1,0 +1,103 @@
+"""What every registered agent keeps: a new one is tested by being registered."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import gents_gym
+from gents_gym import registry
+from gents_gym.types import Agent, Fittable
+
+ID, T = "gents_gym/Synthetic-v0", 40
+VARIANTS = [
+    *registry.AGENTS,
+    "linucb(intercept=True)",
+    "lints(intercept=True)",
+    "lints(prior=fitted)",
+    "lints(prior=fitted, intercept=True)",
+]
+
+
+class FirstAction:
+    def act(self, observation):
+        return int(observation["context"].sum() > 0)
+
+
+def make(spec):
+    agent = gents_gym.make_agent(spec, **({"agent": FirstAction} if spec == "per-task" else {}))
+    if isinstance(agent, Fittable):
+        agent.fit(gents_gym.make_tasks("synthetic").sample_actions(0, range(50), 100))
+    return agent
+
+
+def play(spec, num_envs, indices=None, seed=0, **config):
+    envs = gym.make_vec(ID, num_envs=num_envs, horizon=T, autoreset_mode="Disabled", **config)
+    return gents_gym.rollout(envs, make(spec), seed=seed, indices=indices)
+
+
+@pytest.mark.parametrize("spec", VARIANTS)
+def test_actions_are_the_same_bits_for_any_batch_size(spec):
+    together = play(spec, 37)
+    for size, indices in ((1, [0]), (1, [36]), (5, range(20, 25)), (16, range(16))):
+        assert np.array_equal(play(spec, size, indices).actions, together.actions[list(indices)])
+
+
+@pytest.mark.parametrize("spec", VARIANTS)
+def test_an_agent_can_play_again_and_forgets(spec):
+    envs = gym.make_vec(ID, num_envs=3, horizon=T, autoreset_mode="Disabled")
+    agent = make(spec)
+    assert isinstance(agent, Agent)
+    first, other, again = (gents_gym.rollout(envs, agent, seed=seed) for seed in (0, 1, 0))
+    assert np.array_equal(first.actions, again.actions)
+    assert not np.array_equal(first.actions, other.actions)
+
+
+@pytest.mark.parametrize("spec", VARIANTS)
+def test_the_global_generators_are_left_alone(spec):
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    play(spec, 2)
+    assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+@pytest.mark.parametrize("spec", VARIANTS)
+def test_other_sizes_are_played_too(spec):
+    if "fitted" in spec:
+        pytest.skip("its prior is fitted to the default sizes")
+    record = play(spec, 2, n_actions=3, context_dim=8)
+    assert record.actions.shape == (2, T)
+    assert record.actions.max() < 3
+
+
+@pytest.mark.parametrize("spec", [spec for spec in VARIANTS if spec.startswith("lin")])
+@pytest.mark.parametrize(
+    ("context", "message"),
+    [
+        (np.zeros((2, 4)), r"context must have shape \(B, D\)=\(2, 5\), got \(2, 4\)"),
+        (np.zeros(5), r"context must have shape \(B, D\)=\(2, 5\), got \(5,\)"),
+        (np.full((2, 5), np.nan), r"context must be finite, got nan at index \(0, 0\)"),
+    ],
+)
+def test_bad_contexts(spec, context, message):
+    agent = make(spec)
+    agent.reset(gents_gym.TaskInfo(np.zeros((2, 3, 2)), 3, 5), [np.random.default_rng(i) for i in range(2)])
+    with pytest.raises(gents_gym.InputError, match=message):
+        agent.act(context)
+    with pytest.raises(gents_gym.InputError, match=message):
+        agent.observe(context, np.zeros(2, int), np.zeros(2))
+
+
+@pytest.mark.parametrize("spec", ["linucb", "lints"])
+@pytest.mark.parametrize(
+    ("action", "outcome", "message"),
+    [
+        ([0, 3], [0, 0], r"action must lie in \[0, 3\), got 3"),
+        ([0], [0, 0], r"action must have shape \(B,\)=\(2,\), got \(1,\)"),
+        ([0, 1], [0], r"outcome must have shape \(B,\)=\(2,\), got \(1,\)"),
+        ([0, 1], [0, np.nan], r"outcome must be finite, got nan at index \(1,\)"),
+    ],
+)
+def test_bad_observations(spec, action, outcome, message):
+    agent = make(spec)
+    agent.reset(gents_gym.TaskInfo(np.zeros((2, 3, 2)), 3, 5), [np.random.default_rng(i) for i in range(2)])
+    with pytest.raises(gents_gym.InputError, match=message):
+        agent.observe(np.zeros((2, 5)), np.array(action), np.array(outcome))

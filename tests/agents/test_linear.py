@@ -1,0 +1,156 @@
+"""LinUCB, LinTS and the fitted prior against slow, obvious versions."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from sklearn.linear_model import BayesianRidge, LinearRegression
+
+from gents_gym import ActionRows, InputError, TaskInfo, make_agent, rollout
+from gents_gym.agents.linear import LinearPosterior, LinearPrior, fit_prior
+from gents_gym.agents.lints import LinTS
+from gents_gym.randomness import stream
+from gents_gym.tasks.synthetic import Synthetic
+
+TASKS = Synthetic(horizon=200).sample(0, range(6))
+
+
+def play(spec, fitted=None):
+    envs = gym.make_vec("gents_gym/Synthetic-v0", num_envs=6, horizon=200, autoreset_mode="Disabled")
+    agent = make_agent(spec)
+    if fitted is not None:
+        agent.fitted = fitted
+    return rollout(envs, agent).actions
+
+
+def slow_play(contexts, rewards, prior, score, intercept):
+    """One task: rebuild every posterior from all its rows by explicit inverses, at every step."""
+    rows = np.column_stack([np.ones(len(contexts)), contexts]) if intercept else contexts
+    seen = [([], []) for _ in range(rewards.shape[1])]
+    actions = []
+    for x, row in zip(rows.astype(float), rewards, strict=True):
+        scores = []
+        for xs, ys in seen:
+            X, y = np.array(xs).reshape(-1, len(x)), np.array(ys)
+            precision = np.linalg.inv(prior.covariance) + X.T @ X / prior.noise
+            covariance = np.linalg.inv(precision)
+            mean = covariance @ (np.linalg.inv(prior.covariance) @ prior.mean + X.T @ y / prior.noise)
+            scores.append((x @ mean, np.sqrt(x @ covariance @ x)))
+        action = int(np.argmax(score(np.array(scores))))
+        seen[action][0].append(x)
+        seen[action][1].append(row[action])
+        actions.append(action)
+    return actions
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("alpha", [0.1, 1.0])
+def test_linucb_is_the_slow_version(alpha, intercept):
+    found = play(f"linucb(alpha={alpha}, intercept={intercept})")
+    prior = LinearPrior.isotropic(5 + intercept, 1.0)
+    for i in range(6):
+        slow = slow_play(TASKS.contexts[i], TASKS.rewards[i], prior, lambda s: s[:, 0] + alpha * s[:, 1], intercept)
+        assert found[i].tolist() == slow
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("kind", ["isotropic", "fitted"])
+def test_lints_is_the_slow_version_fed_the_same_normals(kind, intercept):
+    prior = LinearPrior.isotropic(5 + intercept, 0.25)
+    if kind == "fitted":
+        prior = fit_prior(Synthetic().sample_actions(0, range(100), 200), intercept)
+    found = play(f"lints(prior={kind}, intercept={intercept})", fitted=prior)
+    for i in range(6):
+        rng = stream(0, "agent", i)
+        score = lambda s, rng=rng: s[:, 0] + s[:, 1] * rng.standard_normal(10)  # noqa: E731
+        assert found[i].tolist() == slow_play(TASKS.contexts[i], TASKS.rewards[i], prior, score, intercept)
+
+
+def test_lints_plays_as_if_it_drew_whole_coefficient_vectors():
+    """Action frequencies at one decision, against draws of β from N(m, P) by Cholesky factors."""
+    rng = np.random.default_rng(0)
+    B, A, D = 20_000, 3, 4
+    info = TaskInfo(np.zeros((B, A, 1)), A, D)
+    agent = LinTS(intercept=True)
+    agent.reset(info, [np.random.default_rng(i) for i in range(B)])
+    rows, arms, rewards = rng.normal(size=(12, D)), rng.integers(A, size=12), rng.integers(2, size=12)
+    for x, a, r in zip(rows, arms, rewards, strict=True):
+        agent.observe(np.tile(x, (B, 1)), np.full(B, a), np.full(B, float(r)))
+    query = rng.normal(size=D)
+    found = np.bincount(agent.act(np.tile(query, (B, 1))), minlength=A) / B
+    draws = np.empty((B, A))
+    full = np.column_stack([np.ones(12), rows])
+    for a in range(A):
+        X, y = full[arms == a], rewards[arms == a]
+        covariance = np.linalg.inv(np.eye(D + 1) + X.T @ X / 0.25)
+        mean = covariance @ X.T @ y / 0.25
+        beta = mean + rng.normal(size=(B, D + 1)) @ np.linalg.cholesky(covariance).T
+        draws[:, a] = beta @ [1, *query]
+    expected = np.bincount(draws.argmax(axis=1), minlength=A) / B
+    assert (np.abs(found - expected) < 4 * np.sqrt(2 * expected * (1 - expected) / B)).all()
+    assert (expected > 0.01).all()
+
+
+def test_posterior_is_scikit_learns_bayesian_ridge():
+    """With the noise and the prior held fixed, scikit-learn's BayesianRidge has the same posterior."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(300, 5)), rng.normal(size=300)
+    noise = 0.25
+    posterior = LinearPosterior(LinearPrior.isotropic(5, noise), TaskInfo(np.zeros((1, 2, 1)), 2, 5), False)
+    for x, r in zip(X, y, strict=True):
+        posterior.update(x[None], np.array([1]), np.array([r]))
+    huge = 1e12  # Gamma hyperpriors so sharp that the two precisions stay where they are put
+    ridge = BayesianRidge(
+        alpha_1=huge / noise, alpha_2=huge, lambda_1=huge, lambda_2=huge, alpha_init=1 / noise, lambda_init=1.0,
+        fit_intercept=False,
+    ).fit(X, y)  # fmt: skip
+    query = rng.normal(size=(1, 5))
+    mean, deviation = posterior.predict(query)
+    theirs, spread = ridge.predict(query, return_std=True)
+    assert mean[0, 1] == pytest.approx(theirs[0], abs=1e-6)
+    assert deviation[0, 1] ** 2 == pytest.approx(spread[0] ** 2 - noise, rel=1e-4)
+    assert mean[0, 0] == 0
+    assert deviation[0, 0] == pytest.approx(np.linalg.norm(query))
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_fitted_prior_is_scikit_learns_least_squares(intercept):
+    rows = Synthetic().sample_actions(0, range(700), 100)
+    found = fit_prior(rows, intercept)
+    coefficients, residuals = [], []
+    for x, y in zip(rows.contexts, rows.outcomes, strict=True):
+        model = LinearRegression(fit_intercept=intercept).fit(x[:80], y[:80])
+        coefficients.append([model.intercept_, *model.coef_] if intercept else model.coef_)
+        residuals.append(y[80:] - model.predict(x[80:]))
+    assert np.allclose(found.mean, np.mean(coefficients, axis=0), atol=1e-6)
+    assert np.allclose(found.covariance, np.cov(coefficients, rowvar=False), atol=1e-6)
+    assert found.noise == pytest.approx(np.var(residuals, ddof=1), rel=1e-5)
+
+
+def test_fitting_wants_enough_rows_and_actions():
+    rows = Synthetic().sample_actions(0, range(5), 6)
+    with pytest.raises(InputError, match="rows must have at least 7 rows per action to fit 5 coefficients, got 6"):
+        fit_prior(rows, intercept=False)
+    fit_prior(Synthetic().sample_actions(0, range(5), 7), intercept=False)
+    with pytest.raises(InputError, match="the number of actions in rows must be at least 2, got 1"):
+        fit_prior(ActionRows(np.zeros((1, 2)), np.zeros((1, 50, 5)), np.zeros((1, 50))), intercept=False)
+
+
+def test_playing_before_fitting_and_with_another_size():
+    info, rngs = TaskInfo(np.zeros((1, 2, 1)), 2, 3), [np.random.default_rng(0)]
+    with pytest.raises(InputError, match=r"lints\(prior='fitted'\) has no prior yet: call fit\(rows\)"):
+        make_agent("lints(prior=fitted)").reset(info, rngs)
+    agent = make_agent("lints(prior=fitted)").fit(Synthetic().sample_actions(0, range(5), 50))
+    with pytest.raises(InputError, match="the prior must have 3 coefficients for these contexts, got 5"):
+        agent.reset(info, rngs)
+
+
+def test_posteriors_stay_sound_over_a_long_time():
+    rng = np.random.default_rng(0)
+    posterior = LinearPosterior(LinearPrior.isotropic(3, 1e-4), TaskInfo(np.zeros((1, 2, 1)), 2, 3), False)
+    rows = rng.normal(size=(5000, 3))
+    for x in rows:
+        posterior.update(x[None], np.array([0]), np.array([x.sum()]))
+    mean, deviation = posterior.predict(np.ones((1, 3)))
+    exact = np.linalg.inv(np.eye(3) + rows.T @ rows / 1e-4)
+    assert mean[0, 0] == pytest.approx(3, abs=1e-4)
+    assert deviation[0, 0] == pytest.approx(np.sqrt(exact.sum()), rel=1e-6)

@@ -1,0 +1,261 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded
+
+from gents_gym import BanditEnv, BanditVectorEnv, InputError, Tasks
+from gents_gym.tasks.synthetic import Synthetic
+
+SMALL = Synthetic(n_actions=4, horizon=5, context_dim=3)
+
+
+def make(num_envs=3, **kwargs):
+    return BanditVectorEnv(SMALL, num_envs, **kwargs)
+
+
+def test_rewards_are_the_tables_cells():
+    envs, tasks = make(autoreset_mode="Disabled"), SMALL.sample(9, range(3))
+    observation, _ = envs.reset(seed=9)
+    for t in range(5):
+        assert np.array_equal(observation["context"], tasks.contexts[:, t])
+        actions = np.array([t % 4, 3, 0])
+        observation, reward, terminated, _, info = envs.step(actions)
+        assert np.array_equal(reward, tasks.outcomes[np.arange(3), t, actions])
+        assert np.array_equal(info["outcome"], reward)
+        assert terminated.all() == (t == 4)
+
+
+def test_reward_is_r_of_the_outcome_and_r_is_a_plain_argument():
+    env = gym.make("gents_gym/Synthetic-v0", horizon=50, reward_fn="numpy:square")
+    env.reset(seed=0)
+    assert env.unwrapped.tasks.reward_fn is np.square
+    halved = BanditEnv(Synthetic(horizon=50, reward_fn=lambda y: 1 - y / 2))
+    halved.reset(seed=0)
+    for _ in range(10):
+        _, reward, _, _, info = halved.step(1)
+        assert reward == 1 - info["outcome"] / 2
+
+
+def test_resets_walk_through_the_stream_and_a_seed_starts_it_anew():
+    envs = make()
+    numbers = [envs.reset(seed=seed)[1]["task"].tolist() for seed in (4, None, None, 4)]
+    assert numbers == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 1, 2]]
+    assert envs.tasks.content_hash == SMALL.sample(4, range(3)).content_hash
+
+
+def test_unseeded_environments_differ_and_obey_a_generator_that_is_set():
+    hashes = set()
+    for _ in range(2):
+        env = BanditEnv(SMALL)
+        env.reset()
+        hashes.add(env.tasks.content_hash)
+    assert len(hashes) == 2
+    found = []
+    for _ in range(2):
+        env = BanditEnv(SMALL)
+        env.np_random = np.random.default_rng(5)
+        env.reset()
+        found.append(env.tasks.content_hash)
+    assert found[0] == found[1]
+
+
+def test_a_given_task_or_number_is_played_and_does_not_advance_the_stream():
+    envs, given = make(), SMALL.sample(77, range(3), "train")
+    envs.reset(seed=1)
+    _, info = envs.reset(options={"task": given})
+    assert info["task"].tolist() == [-1, -1, -1]
+    assert envs.tasks is given
+    _, info = envs.reset(options={"task": [8, 8, 2]})
+    assert info["task"].tolist() == [8, 8, 2]
+    assert envs.tasks.content_hash == SMALL.sample(1, [8, 8, 2]).content_hash
+    assert envs.reset()[1]["task"].tolist() == [3, 4, 5]
+    single = BanditEnv(SMALL)
+    assert single.reset(seed=1, options={"task": 8})[1] == {"task": 8}
+    assert single.tasks.hashes == SMALL.sample(1, [8]).hashes
+    single.reset(options={"task": given[2]})
+    assert single.tasks.hashes == given[2].hashes
+
+
+def test_a_mask_resets_some_slots_only():
+    envs = make(autoreset_mode="Disabled")
+    envs.reset(seed=0)
+    envs.step(np.array([0, 1, 2]))
+    before = envs.tasks
+    observation, info = envs.reset(options={"reset_mask": np.array([False, True, False])})
+    assert info["task"].tolist() == [0, 4, 0]
+    assert info["_task"].tolist() == [False, True, False]
+    assert envs.tasks[[0, 2]].hashes == before[[0, 2]].hashes
+    assert envs.tasks[1].hashes == SMALL.sample(0, [4]).hashes
+    assert np.array_equal(observation["context"], envs.tasks.contexts[[0, 1, 2], [1, 0, 1]])
+    for _ in range(4):
+        _, _, terminated, _, _ = envs.step(np.zeros(3, int))
+    assert terminated.tolist() == [True, False, True]
+    with pytest.raises(ResetNeeded, match=r"ended after 5 decisions in slots \[0, 2\]: reset"):
+        envs.step(np.zeros(3, int))
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
+def test_slots_out_of_step_reset_one_by_one(mode):
+    envs = make(autoreset_mode=mode)
+    envs.reset(seed=0)
+    envs.step(np.zeros(3, int))
+    envs.reset(options={"reset_mask": np.array([True, False, False])})  # slot 0: task 3, one step behind
+    ends = []
+    for _ in range(14):
+        ends.append(envs.step(np.ones(3, int))[2].tolist())
+    period = 5 if mode == "SameStep" else 6
+    assert [t for t, e in enumerate(ends) if e[0]] == [t for t in range(14) if t % period == 4]
+    assert [t for t, e in enumerate(ends) if e[1]] == [t for t in range(14) if t % period == 3]
+
+
+def test_same_step_keeps_the_last_outcome_of_the_ended_slots():
+    envs = make(autoreset_mode="SameStep")
+    envs.reset(seed=0)
+    envs.step(np.zeros(3, int))
+    envs.reset(options={"reset_mask": np.array([True, False, False])})
+    old = envs.tasks
+    for _ in range(3):
+        envs.step(np.ones(3, int))
+    _, reward, terminated, _, info = envs.step(np.ones(3, int))
+    assert terminated.tolist() == [False, True, True]
+    assert info["_outcome"].tolist() == [True, False, False]
+    assert info["final_info"]["_outcome"].tolist() == [False, True, True]
+    assert np.array_equal(info["final_info"]["outcome"][1:], old.outcomes[1:, 4, 1])
+    assert np.array_equal(reward, old.outcomes[np.arange(3), [3, 4, 4], 1])
+    assert info["_task"].tolist() == [False, True, True]
+    assert info["final_obs"][0] is None
+    assert not info["final_obs"][1]["context"].any()
+
+
+def test_stepping_out_of_turn():
+    for env, action in ((BanditEnv(SMALL), 0), (make(), np.zeros(3, int))):
+        with pytest.raises(ResetNeeded, match="reset must be called before step"):
+            env.step(action)
+        with pytest.raises(ResetNeeded, match="no tasks before the first reset"):
+            _ = env.tasks
+    env = BanditEnv(SMALL)
+    env.reset(seed=0)
+    for _ in range(5):
+        env.step(0)
+    with pytest.raises(ResetNeeded, match="ended after 5 decisions"):
+        env.step(0)
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (4, r"action must lie in \[0, 4\), got 4"),
+        (-1, r"action must lie in \[0, 4\), got -1"),
+        (1.0, "action must be a whole number, got dtype float64"),
+        ([1], r"action must be a single number, got shape \(1,\)"),
+        ("left", "action must be a whole number, got dtype <U4"),
+        (None, "action must be a whole number, got dtype object"),
+    ],
+)
+def test_bad_single_actions(action, message):
+    env = BanditEnv(SMALL)
+    env.reset(seed=0)
+    with pytest.raises(InputError, match=message):
+        env.step(action)
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        ([0, 1], r"action must have shape \(B,\)=\(3,\), got \(2,\)"),
+        (1, r"action must have shape \(B,\)=\(3,\), got \(\)"),
+        ([0, 1, 7], r"action must lie in \[0, 4\), got 7"),
+        ([0.0, 1.0, 2.0], "action must be a whole number, got dtype float64"),
+    ],
+)
+def test_bad_vector_actions(action, message):
+    envs = make()
+    envs.reset(seed=0)
+    with pytest.raises(InputError, match=message):
+        envs.step(np.array(action))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_envs": 0}, "num_envs must be at least 1, got 0"),
+        ({"split": "tests"}, r"unknown split 'tests'; did you mean 'test'\?"),
+        ({"render_mode": "human"}, "unknown render_mode 'human'; known: ansi, rgb_array"),
+        ({"autoreset_mode": "samestep"}, r"unknown autoreset_mode 'samestep'; did you mean 'SameStep'\?"),
+        ({"horizon": 3}, "tasks must be an id where it has arguments"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(InputError, match=message):
+        make(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_actions": 1}, "n_actions must be at least 2, got 1"),
+        ({"horizon": 0}, "horizon must be at least 1, got 0"),
+        ({"horizn": 5}, r"unknown option of task distribution 'synthetic': 'horizn'; did you mean 'horizon'\?"),
+    ],
+)
+def test_bad_arguments_of_gym_make(arguments, message):
+    with pytest.raises(InputError, match=message):
+        gym.make("gents_gym/Synthetic-v0", **arguments)
+    with pytest.raises(InputError, match=message):
+        gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, **arguments)
+
+
+def test_vector_arguments_on_the_single_environment():
+    with pytest.raises(InputError, match=r"arguments of gym\.make_vec"):
+        gym.make("gents_gym/Synthetic-v0", autoreset_mode="Disabled")
+
+
+def wrong_tasks(**changes):
+    good = SMALL.sample(0, range(3))
+    arrays = {name: getattr(good, name) for name in ("action_features", "contexts", "outcomes", "means")}
+    return Tasks(**{**arrays, **changes})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"task": SMALL.sample(0, range(2))}, r"options\['task'\].action_features must have shape \(3, 4, 2\)"),
+        (
+            {"task": wrong_tasks(contexts=np.zeros((3, 5, 2)))},
+            r"options\['task'\].contexts must have shape \(3, 5, 3\), got \(3, 5, 2\)",
+        ),
+        (
+            {"task": Synthetic(n_actions=4, horizon=6, context_dim=3).sample(0, range(3))},
+            r"options\['task'\].contexts must have shape \(3, 5, 3\), got \(3, 6, 3\)",
+        ),
+        ({"task": wrong_tasks(contexts=np.full((3, 5, 3), 1e7))}, r"contexts must lie within ±1e\+06, got 1e\+07"),
+        (
+            {"task": wrong_tasks(reward_fn=np.square)},
+            r"reward_fn must be the environment's, .*identity.*, got .*square",
+        ),
+        ({"task": [0, 1]}, r"options\['task'\] must be a Tasks batch or 3 task numbers of at least 0"),
+        ({"task": [0, 1, -1]}, r"options\['task'\] must be a Tasks batch or 3 task numbers"),
+        ({"task": 2}, r"options\['task'\] must be a Tasks batch or 3 task numbers"),
+        ({"task": "first"}, r"options\['task'\] must be a Tasks batch"),
+        ({"tsak": 1}, r"unknown option of reset: 'tsak'; did you mean 'task'\?"),
+        ({"reset_mask": [True]}, r"reset_mask must be booleans of shape \(B,\)=\(3,\)"),
+        ({"reset_mask": np.zeros(3, bool)}, "with one or more True"),
+    ],
+)
+def test_bad_options(options, message):
+    envs = make()
+    envs.reset(seed=0)
+    before = envs.tasks
+    with pytest.raises(InputError, match=message):
+        envs.reset(seed=5, options=options)
+    assert envs.tasks is before
+    assert envs.reset()[1]["task"].tolist() == [3, 4, 5]
+    assert envs.tasks.content_hash == SMALL.sample(0, [3, 4, 5]).content_hash
+
+
+def test_bad_seeds():
+    for seed in (-1, 0.5, "x"):
+        with pytest.raises((InputError, gym.error.Error)):
+            make().reset(seed=seed)
+    with pytest.raises(InputError, match=r"seed must be a whole number, got \[1, 2, 3\]"):
+        make().reset(seed=[1, 2, 3])

@@ -1,0 +1,148 @@
+"""The batched logistic fit against scikit-learn, run to convergence."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from gents_gym import InputError, make_policy
+from gents_gym.policies.logistic import Logistic
+
+
+def problems(n_tasks, n_rows, n_actions, size, seed, shift=0.0, scale=1.0):
+    rng = np.random.default_rng(seed)
+    contexts = rng.normal(size=(n_tasks, n_rows, size)) * scale
+    slopes = rng.normal(size=(n_tasks, size, n_actions))
+    logits = contexts @ slopes + shift + rng.normal(size=(n_tasks, 1, n_actions))
+    return contexts, (rng.random(logits.shape) < 1 / (1 + np.exp(-logits))).astype(float)
+
+
+def scikit(contexts, outcomes, C=1.0):
+    """The coefficients by scikit-learn, intercept first, (B, A, 1+D)."""
+    n_tasks, _, size = contexts.shape
+    found = np.zeros((n_tasks, outcomes.shape[2], size + 1))
+    for b in range(n_tasks):
+        for a in range(outcomes.shape[2]):
+            model = LogisticRegression(C=C, tol=1e-12, max_iter=10000).fit(contexts[b], outcomes[b, :, a])
+            found[b, a] = [model.intercept_[0], *model.coef_[0]]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rows", "shift", "scale"),
+    [(500, 0, 1), (60, 0, 1), (300, -4, 1), (300, 4, 1), (200, 0, 8), (200, 1, 0.05)],
+    ids=["plain", "few rows", "rare ones", "rare zeros", "large contexts", "small contexts"],
+)
+def test_coefficients_are_scikit_learns(rows, shift, scale):
+    contexts, outcomes = problems(8, rows, 5, 5, seed=rows, shift=shift, scale=scale)
+    mixed = (outcomes.min(axis=1) != outcomes.max(axis=1)).all(axis=0)  # scikit-learn needs both classes
+    outcomes = outcomes[:, :, mixed]
+    assert outcomes.shape[2] >= 3
+    found = Logistic().fit(contexts, outcomes).coefficients
+    assert np.abs(found - scikit(contexts, outcomes)).max() < 1e-4
+
+
+def test_the_penalty_is_an_argument():
+    contexts, outcomes = problems(2, 100, 3, 4, seed=1)
+    for C in (0.01, 100.0):
+        found = make_policy("logistic", C=C).fit(contexts, outcomes).coefficients
+        assert np.abs(found - scikit(contexts, outcomes, C)).max() < 1e-4
+
+
+def test_separable_data_have_scikit_learns_finite_optimum():
+    rng = np.random.default_rng(0)
+    contexts = rng.normal(size=(3, 80, 2)) * 20
+    outcomes = (contexts[:, :, :1] + 3 > 0).astype(float)
+    policy = Logistic().fit(contexts, outcomes)
+    assert np.isfinite(policy.coefficients).all()
+    assert np.abs(policy.coefficients - scikit(contexts, outcomes)).max() < 1e-4
+    alone = np.zeros((1, 80, 1))
+    alone[0, np.argmax(contexts[0, :, 0])] = 1  # a single one, separable
+    assert np.abs(Logistic().fit(contexts[:1], alone).coefficients - scikit(contexts[:1], alone)).max() < 1e-4
+
+
+def test_one_class_columns_predict_their_constant():
+    contexts, outcomes = problems(2, 50, 4, 3, seed=3)
+    outcomes[0, :, 1], outcomes[1, :, 2] = 0, 1
+    policy = Logistic().fit(contexts, outcomes)
+    chances = policy.probability(contexts)
+    assert (chances[0, :, 1] == 0).all()
+    assert (chances[1, :, 2] == 1).all()
+    rest = np.ones((2, 4), bool)
+    rest[0, 1] = rest[1, 2] = False
+    for b, a in np.argwhere(rest):
+        expected = scikit(contexts[b : b + 1], outcomes[b : b + 1, :, a : a + 1])[0, 0]
+        assert np.abs(policy.coefficients[b, a] - expected).max() < 1e-4
+
+
+def test_probabilities_are_scikit_learns_for_one_context_and_for_many():
+    contexts, outcomes = problems(3, 200, 2, 4, seed=4)
+    policy = Logistic().fit(contexts, outcomes)
+    model = LogisticRegression(tol=1e-12, max_iter=10000).fit(contexts[1], outcomes[1, :, 1])
+    assert np.allclose(policy.probability(contexts)[1, :, 1], model.predict_proba(contexts[1])[:, 1], atol=1e-6)
+    for t in (0, 7):
+        assert np.allclose(policy.probability(contexts[:, t]), policy.probability(contexts)[:, t], atol=1e-12)
+
+
+def test_a_warm_start_changes_the_work_and_not_the_optimum(monkeypatch):
+    contexts, outcomes = problems(4, 300, 3, 5, seed=5)
+    cold = Logistic().fit(contexts, outcomes)
+    losses = []
+    original = Logistic._loss
+    monkeypatch.setattr(Logistic, "_loss", staticmethod(lambda *args: losses.append(1) or original(*args)))
+    Logistic().fit(contexts, outcomes)
+    n_cold = len(losses)
+    more = np.concatenate([contexts, contexts[:, :3]], axis=1), np.concatenate([outcomes, outcomes[:, :3]], axis=1)
+    warm = Logistic().fit(*more, warm_start=cold)
+    assert len(losses) - n_cold < n_cold
+    assert np.abs(warm.coefficients - Logistic().fit(*more).coefficients).max() < 1e-6
+    assert np.abs(cold.coefficients - Logistic().fit(contexts, outcomes).coefficients).max() == 0
+
+
+def test_a_bad_warm_start_still_finds_the_optimum():
+    contexts, outcomes = problems(2, 100, 2, 3, seed=6)
+    good = Logistic().fit(contexts, outcomes)
+    start = Logistic().fit(contexts, 1 - outcomes)
+    far = type(good)(start.coefficients * 50, good.constant)
+    assert np.abs(Logistic().fit(contexts, outcomes, warm_start=far).coefficients - good.coefficients).max() < 1e-6
+
+
+def test_scores_are_predicted_rewards():
+    contexts, outcomes = problems(2, 50, 3, 3, seed=7)
+    policy = Logistic(reward_fn=lambda y: 0.9 - 0.7 * y).fit(contexts, outcomes)
+    assert np.allclose(policy.scores(contexts), 0.9 - 0.7 * policy.probability(contexts))
+    assert np.array_equal(Logistic().fit(contexts, outcomes).scores(contexts), policy.probability(contexts))
+
+
+def test_a_tasks_fit_does_not_depend_on_its_batch():
+    contexts, outcomes = problems(6, 120, 4, 5, seed=8)
+    together = Logistic().fit(contexts, outcomes).coefficients
+    alone = np.concatenate([Logistic().fit(contexts[i : i + 1], outcomes[i : i + 1]).coefficients for i in range(6)])
+    assert np.abs(together - alone).max() < 1e-7
+
+
+@pytest.mark.parametrize(
+    ("contexts", "outcomes", "message"),
+    [
+        (np.zeros((2, 5)), np.zeros((2, 5, 3)), r"contexts must have shape \(B, T, D\), got \(2, 5\)"),
+        (np.zeros((2, 5, 3)), np.zeros((2, 4, 3)), r"outcomes must have shape \(B, T, A\), got \(2, 4, 3\)"),
+        (
+            np.zeros((2, 5, 3)),
+            np.full((2, 5, 3), 0.5),
+            "outcomes must be 0 or 1 for the logistic policy class, got 0.5",
+        ),
+        (np.full((2, 5, 3), np.inf), np.zeros((2, 5, 3)), "contexts must be finite, got inf"),
+    ],
+)
+def test_bad_tables(contexts, outcomes, message):
+    with pytest.raises(InputError, match=message):
+        Logistic().fit(contexts, outcomes)
+
+
+def test_bad_options_and_starts():
+    with pytest.raises(InputError, match="C must be above 0, got 0"):
+        Logistic(C=0)
+    with pytest.raises(InputError, match="max_iterations must be at least 1, got 0"):
+        Logistic(max_iterations=0)
+    start = Logistic().fit(*problems(2, 20, 3, 3, seed=0))
+    with pytest.raises(InputError, match=r"warm_start must have shape \(B, A, 1\+D\)=\(2, 4, 4\), got \(2, 3, 4\)"):
+        Logistic().fit(*problems(2, 20, 4, 3, seed=0), warm_start=start)
