@@ -1,0 +1,33 @@
+import io
+
+import numpy as np
+from matplotlib.image import imread
+
+from gents_gym import Rollout
+from gents_gym.evaluation.figures import draw_regret
+
+
+def record(slope, privileged=False, regrets=("oracle", "expected", "best")):
+    steps = np.full((4, 10), float(slope)) + np.arange(4)[:, None] * 0.1
+    return Rollout(np.zeros((4, 10), int), steps, dict.fromkeys(regrets, steps), (0, 1, 2, 3), privileged)
+
+
+def shape(data):
+    return imread(io.BytesIO(data)).shape
+
+
+def test_a_panel_per_regret_and_one_of_rewards_without_tables():
+    three = shape(draw_regret({"a": record(1), "b": record(2, privileged=True)}, "env"))
+    one = shape(draw_regret({"a": record(1, regrets=())}, "env"))
+    assert three[1] > 2 * one[1]
+
+
+def test_the_picture_shows_the_numbers():
+    assert draw_regret({"a": record(1)}, "env") == draw_regret({"a": record(1)}, "env")
+    assert draw_regret({"a": record(1)}, "env") != draw_regret({"a": record(1, privileged=True)}, "env")
+
+
+def test_a_single_task_has_a_curve_and_no_band():
+    one = record(1)
+    alone = Rollout(one.actions[:1], one.rewards[:1], {k: v[:1] for k, v in one.regret.items()})
+    assert shape(draw_regret({"a": alone}, "env"))[2] == 4

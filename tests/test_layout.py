@@ -1,0 +1,63 @@
+"""The folders read in the order in which data flows: who may import whom."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import gents_gym
+
+ROOT = Path(gents_gym.__file__).parent
+LEAVES = {"checks", "files", "randomness", "registry"}
+ALLOWED = {
+    "checks": set(),
+    "files": {"checks"},
+    "randomness": {"checks"},
+    "registry": set(),
+    "types": {"checks", "files"},
+    "construct": LEAVES | {"types"},
+    "tasks": LEAVES | {"types"},
+    "envs": LEAVES | {"types", "construct", "tasks", "envs"},
+    "policies": LEAVES | {"types", "policies"},
+    "agents": LEAVES | {"types", "construct", "models", "policies", "agents"},
+    "evaluation": LEAVES | {"types", "construct", "envs", "policies", "evaluation", "gents_gym"},
+}
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gents_gym":
+            parts = node.module.split(".")
+            yield from [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.replace("gents_gym.", "") for alias in node.names if "gents_gym" in alias.name)
+
+
+MODULES = [path for path in sorted(ROOT.rglob("*.py")) if path.name != "cli.py" and path != ROOT / "__init__.py"]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_one_way(path):
+    part = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    found = {name.split(".")[0] for name in imports(path)}
+    assert found <= ALLOWED[part], f"{path} imports {sorted(found - ALLOWED[part])}"
+
+
+def test_the_top_level_links_lead_into_the_package():
+    top = ROOT.parent
+    if not (top / "pyproject.toml").exists():
+        pytest.skip("an installed package has no top level")
+    assert (top / "agents").is_symlink()
+    assert (top / "agents").resolve() == ROOT / "agents"
+    assert (top / "registry.py").is_symlink()
+    assert (top / "registry.py").resolve() == ROOT / "registry.py"
+
+
+def test_importing_the_package_is_light():
+    """No torch, no scikit-learn: what is heavy is loaded when it is used."""
+    import subprocess
+    import sys
+
+    script = "import sys, gents_gym; print(sorted({'torch', 'sklearn', 'pandas', 'transformers'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
