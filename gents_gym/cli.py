@@ -23,8 +23,6 @@ from gents_gym.evaluation.bench import report, run_benchmarks
 from gents_gym.evaluation.harness import Evaluation, EvaluationConfig, count_decisions, evaluate, make_agents, save
 from gents_gym.files import new_folder
 
-TABLE_WIDTH = 132  # narrower terminals wrap the table's lines rather than lose parts of them
-
 
 @dataclass(frozen=True)
 class List:
@@ -62,9 +60,10 @@ class Evaluate:
             bar = progress.add_task("decisions", total=count_decisions(self.config))
             found = evaluate(self.config, on_step=lambda n: progress.advance(bar, n))
         save(found, out)
-        console = Console()
-        console.width = max(console.width, TABLE_WIDTH)
-        console.print(summary_table(found))
+        table, console = summary_table(found), Console()
+        # A terminal that is too narrow wraps the lines; rich would cut the numbers.
+        console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
+        console.print(table)
         print(f"written to {out}: results.parquet, regret.png, manifest.json")
 
 
@@ -87,6 +86,7 @@ def summary_table(found: Evaluation) -> Table:
     notes = ["* privileged: knows the table"] if any(r.privileged for r in found.rollouts.values()) else []
     if len(measures) > 1:
         notes.append("oracle and expected regret can be negative")
+    notes.append("time includes the environment and the oracle's fit")
     table.caption = "; ".join(notes) or None
     return table
 
