@@ -1,5 +1,8 @@
 """Meta-contextual bandits with generative models: Gymnasium environments, agents and honest evaluation."""
 
+import importlib as _importlib
+from typing import Any as _Any
+
 import gymnasium as _gym
 
 from gents_gym import registry as _registry
@@ -15,22 +18,42 @@ __all__ = [
     "Agent",
     "BanditEnv",
     "BanditVectorEnv",
+    "ExactModel",
     "InputError",
     "PolicyClass",
     "PreviousStep",
     "RecordRegret",
     "Rollout",
+    "RowSets",
     "TaskDistribution",
     "TaskInfo",
     "Tasks",
     "VectorPreviousStep",
     "VectorRecordRegret",
+    "load_model",
     "make_agent",
     "make_policy",
     "make_tasks",
+    "preset_config",
     "rollout",
+    "train",
 ]
 __version__ = "0.1.0"
+
+_LAZY = {  # what needs torch is imported when it is asked for
+    "load_model": "gents_gym.models.load",
+    "ExactModel": "gents_gym.models.exact",
+    "RowSets": "gents_gym.training.data",
+    "preset_config": "gents_gym.training.loop",
+    "train": "gents_gym.training.loop",
+}
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _LAZY:
+        return getattr(_importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'gents_gym' has no attribute {name!r}")
+
 
 for _id, _arguments in _registry.ENVIRONMENTS.items():
     _gym.register(

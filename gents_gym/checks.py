@@ -32,13 +32,30 @@ def check_number(name: str, value: Any, minimum: float = -math.inf, *, above: bo
     return float(value)
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """Return ``value`` as a bool, or raise unless it is one."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def check_reward(reward_fn: Any) -> None:
+    """Raise unless ``reward_fn`` maps an array of outcomes to as many rewards in [0, 1]."""
+    try:
+        rewards = np.asarray(reward_fn(np.array([0.0, 1.0], np.float32)), np.float64)
+    except Exception as error:
+        raise InputError(f"reward_fn must map outcomes to rewards, got {reward_fn!r} ({error})") from error
+    if rewards.shape != (2,) or not ((rewards >= 0) & (rewards <= 1)).all():
+        raise InputError(f"reward_fn must map each outcome to a reward in [0, 1], got {rewards.tolist()} for [0, 1]")
+
+
 def check_choice(kind: str, value: Any, choices: Iterable[str]) -> str:
     """Return ``value``, or raise with the nearest of ``choices`` as a suggestion."""
     known = list(choices)
     if value in known:
         return str(value)
     near = difflib.get_close_matches(str(value), known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known)) or 'none'}"
     raise InputError(f"unknown {kind} {value!r}; {hint}")
 
 
@@ -72,4 +89,4 @@ def check_actions(value: Any, n_tasks: int, n_actions: int) -> np.ndarray:
     if actions.min() < 0 or actions.max() >= n_actions:
         bad = actions[(actions < 0) | (actions >= n_actions)][0]
         raise InputError(f"action must lie in [0, {n_actions}), got {bad}")
-    return actions
+    return actions.astype(np.int64, copy=False)

@@ -2,26 +2,37 @@
 
 import io
 import json
+import os
 import sys
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 from tyro.conf import OmitArgPrefixes, subcommand
 
 from gents_gym import registry
-from gents_gym.checks import InputError
-from gents_gym.construct import agent_ids
+from gents_gym.checks import InputError, check_integer
+from gents_gym.construct import agent_ids, parse_spec
 from gents_gym.evaluation.bench import report, run_benchmarks
-from gents_gym.evaluation.harness import Evaluation, EvaluationConfig, count_decisions, evaluate, make_agents, save
-from gents_gym.files import new_folder
+from gents_gym.evaluation.harness import (
+    Evaluation,
+    EvaluationConfig,
+    count_decisions,
+    env_distribution,
+    evaluate,
+    make_agents,
+    save,
+)
+from gents_gym.files import new_folder, write_whole
 
 
 @dataclass(frozen=True)
@@ -56,9 +67,13 @@ class Evaluate:
         make_agents(self.config)  # bad input shows before the folder is made
         out = new_folder("out", self.out)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True)) as progress:
-            bar = progress.add_task("decisions", total=count_decisions(self.config))
-            found = evaluate(self.config, on_step=lambda n: progress.advance(bar, n))
+        try:
+            with Bar(*columns, console=Console(stderr=True), transient=True) as progress:
+                bar = progress.add_task("decisions", total=count_decisions(self.config))
+                found = evaluate(self.config, on_step=lambda n: progress.advance(bar, n))
+        except BaseException:
+            out.rmdir()  # nothing was written: leave no empty folder behind
+            raise
         save(found, out)
         table, console = summary_table(found), Console()
         # A terminal that is too narrow wraps the lines; rich would cut the numbers.
@@ -74,12 +89,12 @@ def summary_table(found: Evaluation) -> Table:
     tail_of = "expected" if "expected" in measures else measures[-1]
     tail = ("median", "q90", "q99")
     title = f"{found.config.env}, {found.config.tasks} tasks: reward and cumulative regret per task, mean ± s.e."
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", caption_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, title=escape(title), title_justify="left", caption_justify="left")
     table.add_column("agent", no_wrap=True)
     for name in (*measures, *(f"{tail_of}\n{statistic}" for statistic in tail), "µs per\ndecision"):
         table.add_column(name, justify="right", no_wrap=True)
     for spec, summary in summaries.items():
-        name = f"{spec} *" if found.rollouts[spec].privileged else spec
+        name = escape(f"{spec} *" if found.rollouts[spec].privileged else spec)
         means = [f"{summary[m]['mean']:.1f} ± {summary[m]['se']:.1f}" for m in measures]
         quantiles = [f"{summary[tail_of][statistic]:.1f}" for statistic in tail]
         table.add_row(name, *means, *quantiles, f"{1e6 * found.seconds[spec]:.1f}")
@@ -89,6 +104,129 @@ def summary_table(found: Evaluation) -> Table:
     notes.append("time includes the environment and the oracle's fit")
     table.caption = "; ".join(notes) or None
     return table
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a sequence model on an environment's historical actions, or on logs of your own; write a folder."""
+
+    out: Path
+    """Folder for the model; new or empty, or that of an unfinished run of the same command, which goes on."""
+    preset: str = "filter"
+    """filter or paper, with the model's sizes behind it: "paper(hidden_layers=1)"."""
+    env: str = "gents_gym/Synthetic-v0"
+    """Environment whose train and validation splits are learned from, with options behind it."""
+    data: Path | None = None
+    """Logged rows, a Parquet or CSV file: action, outcome (0 or 1), the context in all other columns; and task,
+    where actions differ by task. It takes the environment's place."""
+    action_features: Path | None = None
+    """With --data: a file of the same kind with the features of every action."""
+    actions: int = 10_000
+    """Historical actions of the environment to train on."""
+    rows: int = 1000
+    """Rows of each."""
+    seed: int = 0
+    """Seed of the rows and of the training."""
+    epochs: int | None = None
+    """Epochs; none: the preset's. So with the following."""
+    batch: int | None = None
+    """Actions in a batch."""
+    horizon: int | None = None
+    """Rows of a training sequence, T."""
+    learning_rates: tuple[float, ...] | None = None
+    """Learning rates to try; the lowest validation loss wins."""
+    steps: int | None = None
+    """Entries of each sequence whose loss counts, drawn anew for every batch."""
+    replacement: bool | None = None
+    """Bootstrap sequences with replacement, as the paper does, instead of permuting an action's rows."""
+
+    def run(self) -> None:
+        """Train and write."""
+        from gents_gym.training.loop import preset_config
+        from gents_gym.training.run import train_to_folder
+
+        preset, sizes = parse_spec(self.preset)
+        named = ("seed", "epochs", "batch", "horizon", "learning_rates", "steps", "replacement")
+        given = {name: value for name in named if (value := getattr(self, name)) is not None}
+        config = preset_config(preset, model=sizes, **given)
+        rows, validation, source = self._rows(config.horizon, config.validation_actions)
+        n_batches = -(-len(rows) // config.batch)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Bar(*columns, console=Console(stderr=True)) as bars:
+            bar = bars.add_task("batches", total=n_batches * config.epochs * len(config.learning_rates))
+
+            def show(progress: Any) -> None:
+                bars.update(bar, completed=n_batches * len(progress.history))
+                last = progress.history[-1]
+                bars.update(bar, description=f"validation {last['validation']:.4f}, best {progress.best:.4f}")
+
+            model = train_to_folder(
+                rows, validation, config, self.out, source, on_epoch=show, on_batch=lambda _: bars.advance(bar)
+            )
+        print(f"{model.kind} model written to {self.out}; its README.md tells data, seed and losses")
+
+    def _rows(self, horizon: int, n_validation: int) -> tuple[Any, Any, str]:
+        from gents_gym.training.data import RowSets, read_logs
+        from gents_gym.training.run import split_actions
+
+        if (self.data is None) != (self.action_features is None):
+            missing = "action_features" if self.action_features is None else "data"
+            raise InputError(f"data and action_features must be given together, got no {missing}")
+        if self.data is not None and self.action_features is not None:
+            rows, validation = split_actions(read_logs(self.data, self.action_features), 0.2, self.seed)
+            return rows, validation, f"logs: {self.data.name}, {self.action_features.name}"
+        distribution = env_distribution(self.env)
+        check_integer("actions", self.actions, 1)
+        check_integer("rows", self.rows, 1)
+        seen = distribution.sample_actions(self.seed, range(self.actions), self.rows, "train")
+        held_out = distribution.sample_actions(self.seed, range(n_validation), horizon, "validation")
+        source = f"{self.env}, seed {self.seed}: {self.rows} rows of each action of the train split"
+        return RowSets.from_rows(seen), RowSets.from_rows(held_out), source
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Print models' held-out losses on the same rows of the test split, beside the exact p*."""
+
+    models: tuple[str, ...] = ("synthetic-paper", "synthetic-filter", "exact")
+    """Bundled models or folders; "exact" is p* itself, of the synthetic setting."""
+    env: str = "gents_gym/Synthetic-v0"
+    """Environment whose test split is predicted."""
+    actions: int = 2000
+    """Single actions to predict."""
+    seed: int = 0
+    """Seed of the rows."""
+    out: Path | None = None
+    """A new PNG file for the losses by step."""
+
+    def run(self) -> None:
+        """Measure and print."""
+        from gents_gym.models.exact import ExactModel
+        from gents_gym.models.load import load_model
+        from gents_gym.training.losses import draw_losses_by_step, measure
+
+        if self.out is not None and self.out.exists():
+            raise InputError(f"out must be a new file, got '{self.out}', which exists")
+        distribution = env_distribution(self.env)
+        models = {name: ExactModel() if name == "exact" else load_model(name) for name in self.models}
+        horizon = distribution.sample(0, [0]).horizon
+        check_integer("actions", self.actions, 2)
+        rows = distribution.sample_actions(self.seed, range(self.actions), horizon, "test")
+        with Console(stderr=True).status("measuring"):
+            found = measure(models, rows, self.seed)
+        print(f"{self.env}, {self.actions} actions of the test split, seed {self.seed}: nats per step, mean ± s.e.")
+        shown = [prefix for prefix in (1, 10, 50) if prefix in found.prefixes and prefix < horizon] + [horizon]
+        print(f"{'model':<28}" + "".join(f"{f'first {prefix}':>20}" for prefix in shown))
+        for name in models:
+            cells = ("{:.5f} ± {:.5f}".format(*found.mean(name, prefix)) for prefix in shown)
+            print(f"{name:<28}" + "".join(f"{cell:>20}" for cell in cells))
+        for name in models:
+            if "exact" in models and name != "exact":
+                gap, error = found.gap(name, "exact", horizon)
+                whole = f"{gap * horizon:.3f} nats per sequence"
+                print(f"{name} is above exact by {gap:.6f} ± {error:.6f} nats per step, {whole}")
+        if self.out is not None:
+            write_whole(self.out, draw_losses_by_step(found, "exact" if "exact" in models else None))
 
 
 @dataclass(frozen=True)
@@ -108,6 +246,8 @@ class Bench:
 Command = (
     Annotated[List, subcommand("list")]
     | Annotated[Evaluate, subcommand("evaluate")]
+    | Annotated[Train, subcommand("train")]
+    | Annotated[Losses, subcommand("losses")]
     | Annotated[Bench, subcommand("bench")]
 )
 
@@ -117,16 +257,17 @@ def main() -> None:
     sys.path.append("")  # so that package.module:Class finds modules in the folder one stands in
     try:
         command = _parse()
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # for torch, which is loaded where it is used
         with threadpool_limits(1):  # small matrices: threads only get in each other's way
             command.run()
-    except InputError as error:
-        print(f"gents-gym: {error}", file=sys.stderr)
+    except (InputError, MemoryError) as error:
+        print(f"gents-gym: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
 
 
-def _parse() -> List | Evaluate | Bench:
+def _parse() -> List | Evaluate | Train | Losses | Bench:
     """Return the command; tyro's boxed complaints become one line."""
     complaint = io.StringIO()
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from gents_gym import registry
 from gents_gym.checks import InputError, check_choice
-from gents_gym.types import Agent, PolicyClass, TaskDistribution
+from gents_gym.types import Agent, PolicyClass, RewardFn, TaskDistribution, identity
 
 SPEC = re.compile(r"(?P<name>[\w.:/-]+)\s*(?:\((?P<options>.*)\))?", re.DOTALL)
 OPTION = re.compile(r"(?P<name>\w+)\s*=\s*(?P<value>.*)", re.DOTALL)
@@ -32,9 +32,20 @@ def make_agent(agent: str, /, **options: Any) -> Agent:
     return made
 
 
-def make_policy(policy: str, /, **options: Any) -> PolicyClass:
-    """Make a policy class from a registered id ("logistic") or ``package.module:Class``, with options."""
+def make_policy(policy: str, /, reward_fn: RewardFn = identity, **options: Any) -> PolicyClass:
+    """Make a policy class.
+
+    Args:
+        policy: A registered id ("logistic") or ``package.module:Class``, options behind it.
+        reward_fn: R; handed to a class that takes it. Others see outcomes alone.
+        **options: The class's own options; they win over those in ``policy``.
+    """
+    name, _ = parse_spec(policy)
+    if "reward_fn" in _parameters("policy class", name, find("policy class", name, registry.POLICIES)):
+        options["reward_fn"] = reward_fn
     made: PolicyClass = make_object("policy class", policy, registry.POLICIES, options)
+    if not hasattr(made, "fit"):
+        raise InputError(f"policy class {policy!r} must have fit, got {made!r}")
     return made
 
 
@@ -45,8 +56,10 @@ def make_tasks(tasks: str, /, **options: Any) -> TaskDistribution:
     options are plain values.
     """
     if isinstance(reward := options.get("reward_fn"), str):
-        options["reward_fn"] = _find("reward function", reward, registry.REWARDS)
-    made: TaskDistribution = make_object("task distribution", tasks, registry.TASKS, options)
+        options["reward_fn"] = find("reward function", reward, registry.REWARDS)
+    made = make_object("task distribution", tasks, registry.TASKS, options)
+    if not isinstance(made, TaskDistribution):
+        raise InputError(f"task distribution {tasks!r} must have sample and sample_actions, got {made!r}")
     return made
 
 
@@ -61,7 +74,7 @@ def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
 
     Values are Python literals or bare words; nothing is ever evaluated as code.
     """
-    match = SPEC.fullmatch(spec.strip())
+    match = SPEC.fullmatch(spec.strip()) if isinstance(spec, str) else None
     if match is None:
         raise InputError(f"a spec must look like name or name(option=value, ...), got {spec!r}")
     options: dict[str, Any] = {}
@@ -91,7 +104,8 @@ def _literal(text: str) -> Any:
         raise ValueError(text) from None
 
 
-def _find(kind: str, name: str, known: Mapping[str, str]) -> Any:
+def find(kind: str, name: str, known: Mapping[str, str]) -> Any:
+    """Return what ``name`` stands for among ``known`` ids or as ``package.module:attribute``."""
     target = known.get(name, name)
     if ":" not in target:
         check_choice(kind, name, known)
@@ -100,20 +114,25 @@ def _find(kind: str, name: str, known: Mapping[str, str]) -> Any:
         found: Any = importlib.import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(f"cannot import {kind} {name!r}: {error}") from error
+    except Exception as error:  # whatever a user's module raises at import is the user's to read
+        what = "" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: "
+        raise InputError(f"cannot import {kind} {name!r}: {what}{error}") from error
     return found
+
+
+def _parameters(kind: str, name: str, constructor: Any) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(constructor).parameters
+    except (TypeError, ValueError):  # some builtins have no signature, and what is no callable has none either
+        raise InputError(f"{kind} {name!r} must name a class or function, got {constructor!r}") from None
 
 
 def make_object(kind: str, spec: str, known: Mapping[str, str], options: Mapping[str, Any]) -> Any:
     """Make what ``spec`` names among ``known`` ids or as ``package.module:Class``; ``kind`` is for the errors."""
     name, given = parse_spec(spec)
     options = {**given, **options}
-    constructor = _find(kind, name, known)
-    try:
-        parameters = inspect.signature(constructor).parameters
-    except (TypeError, ValueError):  # some builtins have no signature, and what is no callable has none either
-        raise InputError(f"{kind} {name!r} must name a class or function, got {constructor!r}") from None
+    constructor = find(kind, name, known)
+    parameters = _parameters(kind, name, constructor)
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         for option in options:
             check_choice(f"option of {kind} {name!r}:", option, parameters)
@@ -121,4 +140,9 @@ def make_object(kind: str, spec: str, known: Mapping[str, str], options: Mapping
     for option in required:
         if option not in options:
             raise InputError(f"{kind} {name!r} needs the option {option!r}")
-    return constructor(**options)
+    try:
+        return constructor(**options)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{kind} {name!r} cannot be made: {type(error).__name__}: {error}") from error

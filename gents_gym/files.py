@@ -10,6 +10,8 @@ from gents_gym.checks import InputError
 def write_whole(path: str | Path, data: bytes) -> Path:
     """Write ``data`` to ``path`` so that no reader, and no crash, ever meets a part of it."""
     path = Path(path)
+    if not path.parent.is_dir():
+        raise InputError(f"path must lie in a folder that exists, got '{path}'")
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -27,11 +29,11 @@ def write_whole(path: str | Path, data: bytes) -> Path:
 def new_folder(name: str, path: str | Path) -> Path:
     """Create ``path`` as an output folder, or raise unless it is absent or empty, and writable."""
     path = Path(path)
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{name} must be a folder, got the file '{path}'")
-    if path.is_dir() and any(path.iterdir()):
-        raise InputError(f"{name} must be a new or empty folder, got '{path}', which has files in it")
     try:
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{name} must be a folder, got the file '{path}'")
+        if path.is_dir() and any(path.iterdir()):
+            raise InputError(f"{name} must be a new or empty folder, got '{path}', which has files in it")
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
             pass

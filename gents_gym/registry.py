@@ -19,8 +19,11 @@ AGENTS = {
     "per-task": "gents_gym.agents.per_task:PerTask",
 }
 
-# Sequence models p_θ.
-MODELS: dict[str, str] = {}
+# Bundled sequence models p_θ: the folder of each below gents_gym/models/weights.
+MODELS = {
+    "synthetic-filter": "synthetic-filter",
+    "synthetic-paper": "synthetic-paper",
+}
 
 # Policy classes Π with their fitting rule.
 POLICIES = {

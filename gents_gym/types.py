@@ -18,6 +18,7 @@ from safetensors.numpy import save
 from gents_gym.checks import InputError, check_array, check_integer
 from gents_gym.files import write_whole
 
+FORMAT = "gents_gym.tasks.1"  # of the files that Tasks.save writes
 RewardFn = Callable[[np.ndarray], np.ndarray]
 
 
@@ -32,7 +33,8 @@ def _frozen(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def _digest(*arrays: np.ndarray) -> str:
+def digest(*arrays: np.ndarray) -> str:
+    """Return the sha256 of the arrays, their types and shapes."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
@@ -75,6 +77,10 @@ class Tasks:
         for name, array in arrays.items():
             object.__setattr__(self, name, _frozen(array))
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Freeze the arrays again, which pickling does not."""
+        self.__dict__.update({k: _frozen(v) if isinstance(v, np.ndarray) else v for k, v in state.items()})
+
     def __len__(self) -> int:
         """Return B."""
         return len(self.contexts)
@@ -90,7 +96,10 @@ class Tasks:
         return {name: array for name, array in named.items() if array is not None}
 
     def put(self, slots: np.ndarray, tasks: "Tasks") -> "Tasks":
-        """Return a copy with the tasks at ``slots`` replaced by ``tasks``, in order."""
+        """Return a copy with the tasks at ``slots`` replaced by ``tasks``, in order.
+
+        Where one of the two batches does not know its means, the result does not.
+        """
         theirs, merged = tasks._arrays(), {}
         means = None if self.means is None or tasks.means is None else self.means
         for name, array in replace(self, means=means)._arrays().items():
@@ -121,22 +130,26 @@ class Tasks:
     @property
     def hashes(self) -> tuple[str, ...]:
         """The sha256 of each task's content, in order."""
-        return tuple(_digest(*task) for task in zip(*self._arrays().values(), strict=True))
+        return tuple(digest(*task) for task in zip(*self._arrays().values(), strict=True))
 
     @property
     def content_hash(self) -> str:
         """The sha256 of the batch's content."""
-        return _digest(*self._arrays().values())
+        return digest(*self._arrays().values())
 
-    @property
-    def _labels(self) -> dict[str, str]:
-        reward = f"{self.reward_fn.__module__}:{self.reward_fn.__qualname__}"
-        return {"format": "gents_gym.tasks.1", "oracle": self.oracle, "reward_fn": reward, "sha256": self.content_hash}
+    def _label(self) -> str:
+        """Return what a file says of the batch beside its arrays."""
+        name = getattr(self.reward_fn, "__qualname__", None)
+        if name is None:
+            raise InputError(f"reward_fn must be a function with a name to be saved, got {self.reward_fn!r}")
+        labels = {"oracle": self.oracle, "reward_fn": f"{self.reward_fn.__module__}:{name}"}
+        seal = digest(np.frombuffer(json.dumps([labels, self.content_hash]).encode(), np.uint8))
+        return json.dumps({"format": FORMAT, **labels, "sha256": seal})
 
     def save(self, path: str | Path) -> Path:
         """Write the batch to one safetensors file, whole or not at all."""
         arrays = {name: np.ascontiguousarray(array) for name, array in self._arrays().items()}
-        return write_whole(path, save(arrays, metadata=self._labels))
+        return write_whole(path, save(arrays, metadata={"tasks": self._label()}))
 
     @classmethod
     def load(cls, path: str | Path, reward_fn: RewardFn = identity) -> "Tasks":
@@ -146,17 +159,18 @@ class Tasks:
         """
         try:
             with safe_open(path, framework="numpy") as file:
-                labels = file.metadata() or {}
+                labels = json.loads((file.metadata() or {})["tasks"])
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (SafetensorError, OSError) as error:
-            raise InputError(f"path must be a file written by Tasks.save, got '{path}' ({error})") from error
-        if labels.get("format") != "gents_gym.tasks.1":
-            raise InputError(f"path must be a file written by Tasks.save, got '{path}' ({json.dumps(labels)})")
-        tasks = cls(**arrays, oracle=labels["oracle"], reward_fn=reward_fn)
-        if tasks._labels["reward_fn"] != labels["reward_fn"]:
-            got, wanted = tasks._labels["reward_fn"], labels["reward_fn"]
-            raise InputError(f"reward_fn must be the one in the file, {wanted}, got {got}")
-        if tasks.content_hash != labels["sha256"]:
+            if labels["format"] != FORMAT:
+                raise ValueError(f"its format is {labels['format']!r}")
+            oracle, wanted = labels["oracle"], labels["reward_fn"]
+            tasks = cls(**arrays, oracle=oracle, reward_fn=reward_fn)
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+            raise InputError(f"path must be a whole file written by Tasks.save, got '{path}' ({error!r})") from error
+        got = json.loads(tasks._label())
+        if got["reward_fn"] != wanted:
+            raise InputError(f"reward_fn must be the one in the file, {wanted}, got {got['reward_fn']}")
+        if got != labels:
             raise InputError(f"'{path}' is damaged: its content does not match its sha256")
         return tasks
 
@@ -192,7 +206,7 @@ class ActionRows:
     @property
     def content_hash(self) -> str:
         """The sha256 of the rows' content."""
-        return _digest(self.action_features, self.contexts, self.outcomes)
+        return digest(self.action_features, self.contexts, self.outcomes)
 
 
 @runtime_checkable
@@ -277,4 +291,61 @@ class PolicyClass(Protocol):
 
     def fit(self, contexts: np.ndarray, outcomes: np.ndarray, warm_start: Any = None) -> Policy:
         """Fit one policy per task to complete tables, (B, T, D) and (B, T, A)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """What was observed in B tasks so far: t rows each."""
+
+    action_features: np.ndarray  # (B, A, F)
+    contexts: np.ndarray  # (B, t, D)
+    actions: np.ndarray  # (B, t)
+    outcomes: np.ndarray  # (B, t)
+
+    def __len__(self) -> int:
+        """Return B."""
+        return len(self.contexts)
+
+    @property
+    def context_dim(self) -> int:
+        """D."""
+        return int(self.contexts.shape[2])
+
+    def observed(self) -> np.ndarray:
+        """Return which cells of the table were seen, (B, t, A) of 0 and 1."""
+        n_actions = self.action_features.shape[1]
+        return (self.actions[..., None] == np.arange(n_actions)).astype(np.float64)
+
+    def table(self) -> np.ndarray:
+        """Return the seen cells' outcomes, and 0 in the others, (B, t, A)."""
+        return self.observed() * self.outcomes[..., None]
+
+    def fill_in(self, table: np.ndarray) -> np.ndarray:
+        """Put the seen outcomes into a table (B, T', A), in place, and return it."""
+        np.put_along_axis(table[:, : self.actions.shape[1]], self.actions[..., None], self.outcomes[..., None], axis=2)
+        return table
+
+
+class Imputer(Protocol):
+    """Completes a history to a whole table."""
+
+    def impute(self, history: History, contexts: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        """Return outcomes (B, T', A) for contexts (B, T', D), the observed ones unchanged."""
+        ...
+
+
+class SequenceModel(Protocol):
+    """p_θ with a recurrent state, N actions at once; tensors in, tensors out."""
+
+    def start(self, action_features: Any) -> Any:
+        """Return the state of N actions with empty histories, (N, F)."""
+        ...
+
+    def probability(self, state: Any, context: Any) -> Any:
+        """Return P(Y=1) in the contexts, (N, D) to (N,)."""
+        ...
+
+    def append(self, state: Any, context: Any, outcome: Any, where: Any = None) -> Any:
+        """Return the state with (N, D) contexts and (N,) outcomes appended, in the rows that ``where`` (N,) picks."""
         ...

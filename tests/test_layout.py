@@ -8,16 +8,19 @@ import pytest
 import gents_gym
 
 ROOT = Path(gents_gym.__file__).parent
-LEAVES = {"checks", "files", "randomness", "registry"}
+LEAVES = {"checks", "files", "newton", "randomness", "registry"}
 ALLOWED = {
     "checks": set(),
     "files": {"checks"},
+    "newton": set(),
     "randomness": {"checks"},
     "registry": set(),
     "types": {"checks", "files"},
     "construct": LEAVES | {"types"},
     "tasks": LEAVES | {"types"},
     "envs": LEAVES | {"types", "construct", "tasks", "envs"},
+    "models": LEAVES | {"types", "models"},
+    "training": LEAVES | {"types", "tasks", "models", "training", "gents_gym"},
     "policies": LEAVES | {"types", "policies"},
     "agents": LEAVES | {"types", "construct", "models", "policies", "agents"},
     "evaluation": LEAVES | {"types", "construct", "envs", "policies", "evaluation", "gents_gym"},

@@ -78,11 +78,11 @@ def test_load_refuses_what_is_damaged_or_foreign(tasks, tmp_path):
     with pytest.raises(InputError, match="is damaged"):
         Tasks.load(path)
     path.write_bytes(data[:-40])
-    with pytest.raises(InputError, match=r"must be a file written by Tasks\.save"):
+    with pytest.raises(InputError, match=r"must be a whole file written by Tasks\.save"):
         Tasks.load(path)
     save_file({"x": np.zeros(3)}, tmp_path / "foreign.safetensors")
     for other in ("foreign.safetensors", "missing", "."):
-        with pytest.raises(InputError, match=r"must be a file written by Tasks\.save"):
+        with pytest.raises(InputError, match=r"must be a whole file written by Tasks\.save"):
             Tasks.load(tmp_path / other)
 
 

@@ -8,6 +8,9 @@ from gents_gym.checks import InputError, check_actions, check_array, check_integ
 from gents_gym.types import ActionRows, TaskInfo
 
 
+LEAST_NOISE = 1e-6  # a fitted noise variance of 0, from constant outcomes, would divide by zero
+
+
 @dataclass(frozen=True, eq=False)
 class LinearPrior:
     """β ~ N(mean, covariance), reward = x·β + N(0, noise)."""
@@ -49,7 +52,7 @@ def fit_prior(rows: ActionRows, intercept: bool) -> LinearPrior:
         coefficients[block] = solved[..., 0]
         residuals[block] = (y[..., None] - x @ solved)[:, n_fit:, 0]
     covariance = np.cov(coefficients, rowvar=False).reshape(size, size)
-    return LinearPrior(coefficients.mean(axis=0), covariance, float(residuals.var(ddof=1)))
+    return LinearPrior(coefficients.mean(axis=0), covariance, max(float(residuals.var(ddof=1)), LEAST_NOISE))
 
 
 class LinearPosterior:
@@ -87,12 +90,13 @@ class LinearPosterior:
         played = self._covariance[self._tasks, action]  # (B, K, K)
         mean = self._mean[self._tasks, action]  # (B, K)
         direction = np.einsum("bij,bj->bi", played, x)  # Px, (B, K)
-        gain = direction / (self._noise + np.einsum("bi,bi->b", direction, x))[:, None]  # (B, K)
+        spread = self._noise + np.einsum("bi,bi->b", direction, x)  # (B,)
         error = self._info.reward_fn(outcome) - np.einsum("bi,bi->b", mean, x)  # (B,)
-        self._mean[self._tasks, action] = mean + gain * error[:, None]
-        self._covariance[self._tasks, action] = played - gain[:, :, None] * direction[:, None]
+        self._mean[self._tasks, action] = mean + direction * (error / spread)[:, None]
+        # The product of the direction with itself is symmetric to the bit, and so stays the covariance.
+        self._covariance[self._tasks, action] = played - direction[:, :, None] * direction[:, None] / spread[:, None, None]
 
     def _features(self, context: np.ndarray) -> np.ndarray:
         shape = (len(self._info), self._info.context_dim)
         context = check_array("context", context, "(B, D)", shape, np.float64)
-        return add_intercept(context) if self._intercept else context
+        return add_intercept(context) if self._intercept else np.ascontiguousarray(context)

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from gents_gym.agents.linear import LinearPosterior, LinearPrior, fit_prior
-from gents_gym.checks import InputError, check_choice, check_number
+from gents_gym.checks import InputError, check_choice, check_flag, check_number
 from gents_gym.randomness import Draws
 from gents_gym.types import ActionRows, TaskInfo
 
@@ -23,10 +23,11 @@ class LinTS:
     prior: str = "isotropic"  # N(0, I), or "fitted" to historical rows by fit(rows)
     noise: float = 0.25  # noise variance of the isotropic prior
     intercept: bool = False  # the paper's version has none
-    fitted: LinearPrior | None = field(default=None, repr=False)  # what fit(rows) found
+    fitted: LinearPrior | None = field(default=None, init=False, repr=False)  # what fit(rows) found
 
     def __post_init__(self) -> None:
         """Check the options."""
+        check_flag("intercept", self.intercept)
         check_choice("prior", self.prior, ["isotropic", "fitted"])
         check_number("noise", self.noise, 0, above=True)
 

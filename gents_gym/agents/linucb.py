@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gents_gym.agents.linear import LinearPosterior, LinearPrior
-from gents_gym.checks import check_number
+from gents_gym.checks import check_flag, check_number
 from gents_gym.types import TaskInfo
 
 
@@ -19,6 +19,7 @@ class LinUCB:
 
     def __post_init__(self) -> None:
         """Check the options."""
+        check_flag("intercept", self.intercept)
         check_number("alpha", self.alpha, 0)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:

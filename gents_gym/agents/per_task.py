@@ -23,9 +23,11 @@ class PerTask:
     agent: str | Callable[[], Any]  # makes one object: a class or function, or ``package.module:Class``
 
     def __post_init__(self) -> None:
-        """Check that there is something to call."""
+        """Check that there is something to call, and that it can act."""
         if not isinstance(self.agent, str) and not callable(self.agent):
             raise InputError(f"agent must be a class, a function or 'package.module:Class', got {self.agent!r}")
+        if not hasattr(made := self._make(), "act"):
+            raise InputError(f"agent must make objects with act(observation), got {made!r}")
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Make a new object for each of the B tasks."""

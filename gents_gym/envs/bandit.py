@@ -56,6 +56,8 @@ class BanditVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
         if config and not isinstance(tasks, str):
             raise InputError(f"tasks must be an id where it has arguments ({', '.join(config)}), got {tasks!r}")
         self.distribution = make_tasks(tasks, **config) if isinstance(tasks, str) else tasks
+        if not isinstance(self.distribution, TaskDistribution):
+            raise InputError(f"tasks must be a task distribution or its id, got {tasks!r}")
         self.num_envs = check_integer("num_envs", num_envs, 1)
         self.split = check_choice("split", split, SPLITS)
         if not isinstance(autoreset_mode, AutoresetMode):
@@ -160,7 +162,10 @@ class BanditVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
 
     def _check_given(self, given: Any, n_slots: int) -> None:
         if not isinstance(given, Tasks):
-            numbers = np.asarray(given)
+            try:
+                numbers = np.asarray(given)
+            except ValueError:  # a ragged list
+                numbers = np.zeros(0)
             if numbers.shape != (n_slots,) or numbers.dtype.kind not in "iu" or numbers.min() < 0:
                 rule = f"a Tasks batch or {n_slots} task numbers of at least 0, one for each slot"
                 raise InputError(f"options['task'] must be {rule}, got {given!r}")
@@ -172,8 +177,8 @@ class BanditVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
             got, wanted = getattr(given, name), (n_slots, *getattr(self._sizes, name).shape[1:])
             if got.shape != wanted:
                 raise InputError(f"options['task'].{name} must have shape {wanted}, got {got.shape}")
-            if np.abs(got).max() > BOUND:
-                raise InputError(f"options['task'].{name} must lie within ±{BOUND:g}, got {np.abs(got).max():g}")
+            if (largest := np.abs(got).max(initial=0)) > BOUND:
+                raise InputError(f"options['task'].{name} must lie within ±{BOUND:g}, got {largest:g}")
 
     def _observe(self) -> Observation:
         context = self._rows.take(self._starts + self._time, axis=0, mode="clip")  # (B, D)

@@ -20,7 +20,7 @@ def _extend(space: spaces.Space[Any], actions: spaces.Space[Any]) -> spaces.Dict
         {
             **space.spaces,
             "previous_action": spaces.Box(0, 1, (int(actions.n),), np.float32),
-            "previous_reward": spaces.Box(0, 1, (1,), np.float32),
+            "previous_reward": spaces.Box(-1e6, 1e6, (1,), np.float32),  # foreign environments' rewards vary
         }
     )
 

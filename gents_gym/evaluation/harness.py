@@ -1,5 +1,6 @@
 """The evaluation harness: an environment and agents in, a folder with results, a table and a figure out."""
 
+import importlib
 import importlib.metadata
 import json
 import platform
@@ -18,7 +19,7 @@ import gents_gym
 from gents_gym.checks import InputError, check_choice, check_integer
 from gents_gym.construct import make_agent, make_policy, parse_spec
 from gents_gym.evaluation.figures import draw_regret
-from gents_gym.evaluation.rollout import Rollout, join, rollout
+from gents_gym.evaluation.rollout import Rollout, check_observations, join, rollout
 from gents_gym.files import write_whole
 from gents_gym.randomness import SPLITS
 from gents_gym.types import Agent, Fittable, TaskDistribution
@@ -61,13 +62,31 @@ class Evaluation:
 def make_envs(config: EvaluationConfig, num_envs: int) -> gym.vector.VectorEnv[Any, Any, Any]:
     """Return the vector environment that ``config`` names, with ``num_envs`` slots."""
     name, options = parse_spec(config.env)
+    for option in options:
+        if option in ("split", "num_envs", "autoreset_mode", "vectorization_mode", "vector_kwargs", "wrappers"):
+            raise InputError(f"env's options must be of the task, got {option!r} in {config.env!r}")
+    module, _, plain = name.rpartition(":")
     try:
-        spec = gym.spec(name)
-    except gym.error.Error as error:
-        raise InputError(f"unknown env {name!r}: {error}") from error
-    if spec.vector_entry_point == "gents_gym.envs.bandit:BanditVectorEnv":
-        options = {"split": config.split, "autoreset_mode": "Disabled", **options}
-    return gym.make_vec(name, num_envs=num_envs, **options)
+        if module:
+            importlib.import_module(module)
+        if gym.spec(plain).vector_entry_point == "gents_gym.envs.bandit:BanditVectorEnv":
+            options = {"split": config.split, "autoreset_mode": "Disabled", **options}
+        envs = gym.make_vec(plain, num_envs=num_envs, **options)
+    except InputError:
+        raise
+    except (gym.error.Error, ImportError, AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"env {config.env!r} cannot be made: {error}") from error
+    check_observations(envs)
+    return envs
+
+
+def env_distribution(env: str) -> TaskDistribution:
+    """Return the task distribution of one of our environments, options behind its id included."""
+    envs = make_envs(EvaluationConfig((), env), 1)
+    distribution: TaskDistribution | None = getattr(envs.unwrapped, "distribution", None)
+    if distribution is None:
+        raise InputError(f"env must be one of gents_gym's, with a task distribution, got {env!r}")
+    return distribution
 
 
 def make_agents(config: EvaluationConfig) -> dict[str, Agent]:
@@ -101,9 +120,10 @@ def evaluate(config: EvaluationConfig, on_step: Callable[[int], None] | None = N
         if isinstance(agent, Fittable):
             _fit(agent, config)
         started = time.perf_counter()
-        found.rollouts[spec] = join([_play(config, agent, block, on_step) for block in blocks])
+        played = [_play(config, agent, block, on_step) for block in blocks]
+        found.rollouts[spec] = join([record for record, _ in played])
+        found.task_hashes = [task_hash for _, task_hash in played if task_hash is not None]
         found.seconds[spec] = (time.perf_counter() - started) / found.rollouts[spec].actions.size
-    found.task_hashes = [found_hash for block in blocks if (found_hash := _hash(config, block))]
     return found
 
 
@@ -120,18 +140,16 @@ def _fit(agent: Fittable, config: EvaluationConfig) -> None:
         agent.fit(distribution.sample_actions(config.seed, range(config.training_actions), TRAINING_ROWS, "train"))
 
 
-def _play(config: EvaluationConfig, agent: Agent, block: range, on_step: Callable[[int], None] | None) -> Rollout:
+def _play(
+    config: EvaluationConfig, agent: Agent, block: range, on_step: Callable[[int], None] | None
+) -> tuple[Rollout, str | None]:
+    """Return the record of a block of tasks, and their content hash where the environment has tables."""
     envs = make_envs(config, len(block))
     told = None if on_step is None else lambda: on_step(len(block))
     record = rollout(envs, agent, config.seed, config.oracle, indices=block, on_step=told)
+    task_hash = envs.unwrapped.tasks.content_hash if record.regret else None  # type: ignore[attr-defined]
     envs.close()
-    return record
-
-
-def _hash(config: EvaluationConfig, block: range) -> str | None:
-    """Return the content hash of a block's tasks, or None where the environment has no tables."""
-    distribution: TaskDistribution | None = getattr(make_envs(config, 1).unwrapped, "distribution", None)
-    return None if distribution is None else distribution.sample(config.seed, block, config.split).content_hash
+    return record, task_hash
 
 
 def save(found: Evaluation, out: Path) -> None:
@@ -153,7 +171,7 @@ def results_table(found: Evaluation) -> pa.Table:
             "agent": [spec] * n_tasks,
             "privileged": [record.privileged] * n_tasks,
             "task": list(record.indices),
-            "actions": _lists(record.actions.astype(np.int16)),
+            "actions": _lists(record.actions.astype(np.int32)),
             "rewards": _lists(record.rewards.astype(np.float32)),
         }
         for name, steps in record.regret.items():

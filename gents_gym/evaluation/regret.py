@@ -26,9 +26,17 @@ def oracle_actions(tasks: Tasks, oracle: str | PolicyClass | None = None) -> np.
         tasks: B tasks.
         oracle: The policy class to fit; None: the setting's own.
     """
+    policy_class = make_oracle(tasks, oracle)
+    return policy_class.fit(tasks.contexts, tasks.outcomes).scores(tasks.contexts).argmax(axis=2)
+
+
+def make_oracle(tasks: Tasks, oracle: str | PolicyClass | None) -> PolicyClass:
+    """Return the policy class that ``oracle`` is or names; None: the setting's own."""
     if oracle is None or isinstance(oracle, str):
-        oracle = make_policy(oracle or tasks.oracle, reward_fn=tasks.reward_fn)
-    return oracle.fit(tasks.contexts, tasks.outcomes).scores(tasks.contexts).argmax(axis=2)
+        return make_policy(oracle or tasks.oracle, reward_fn=tasks.reward_fn)
+    if not hasattr(oracle, "fit"):
+        raise InputError(f"oracle must be a policy class with fit, or its id, got {oracle!r}")
+    return oracle
 
 
 def regret(tasks: Tasks, actions: np.ndarray, best_fit: np.ndarray) -> dict[str, np.ndarray]:
@@ -54,7 +62,10 @@ def regret(tasks: Tasks, actions: np.ndarray, best_fit: np.ndarray) -> dict[str,
 
 
 class RecordRegret(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Fits the oracle at reset and adds the episode's regrets to ``info["regret"]`` at its end, as sums over steps."""
+    """Fits the oracle at reset and adds the episode's regrets to ``info["regret"]`` at its end, as sums over steps.
+
+    It records the actions that it is given: a wrapper that changes actions goes around it, not inside.
+    """
 
     def __init__(self, env: gym.Env[Any, Any], oracle: str | None = None) -> None:
         """Wrap one of our single environments.

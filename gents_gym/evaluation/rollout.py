@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import VectorEnv
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
 
-from gents_gym.checks import InputError, check_actions, check_integer
-from gents_gym.evaluation.regret import oracle_actions, regret
+from gents_gym.checks import InputError, check_actions, check_choice, check_integer
+from gents_gym.construct import make_agent
+from gents_gym.evaluation.regret import make_oracle, oracle_actions, regret
 from gents_gym.randomness import stream
 from gents_gym.types import Agent, PolicyClass, Privileged, TaskInfo, Tasks, identity
 
@@ -27,6 +29,7 @@ class Rollout:
 
     def cumulative(self, name: str) -> np.ndarray:
         """Return a regret ("oracle", "expected", "best") or "reward" summed up to each step, (B, T)."""
+        check_choice("measure", name, ("reward", *self.regret))
         steps = self.rewards if name == "reward" else self.regret[name]
         return np.nancumsum(steps, axis=1)
 
@@ -70,7 +73,7 @@ def join(parts: Sequence[Rollout]) -> Rollout:
 
 def rollout(
     envs: VectorEnv[Any, Any, Any],
-    agent: Agent,
+    agent: Agent | str,
     seed: int = 0,
     oracle: str | PolicyClass | None = None,
     *,
@@ -83,7 +86,7 @@ def rollout(
     Args:
         envs: A Gymnasium vector environment whose observations have "context" and "action_features". A foreign
             one has no tables, so the record has rewards only.
-        agent: Any :class:`Agent`; a privileged one is given the tasks and the record is marked.
+        agent: Any :class:`Agent`, or the id of one; a privileged one is given the tasks and the record is marked.
         seed: The stream that tasks and the agent's randomness come from.
         oracle: The policy class that regret is measured against; None: the setting's own.
         indices: The tasks of the stream to play, B of them; None: the first B. A foreign environment is
@@ -91,6 +94,12 @@ def rollout(
         max_steps: Stop after so many decisions; None: at the episodes' end.
         on_step: Called after every decision, for a progress bar.
     """
+    if not isinstance(envs, VectorEnv):
+        raise InputError(f"envs must be a vector environment, as gym.make_vec makes, got {envs!r}")
+    agent = make_agent(agent) if isinstance(agent, str) else agent
+    if not isinstance(agent, Agent):
+        raise InputError(f"agent must have reset, act and observe, or be an agent's id, got {agent!r}")
+    check_observations(envs)
     n_tasks = envs.num_envs
     indices = tuple(range(n_tasks) if indices is None else (check_integer("indices", i, 0) for i in indices))
     if len(indices) != n_tasks:
@@ -102,6 +111,7 @@ def rollout(
     else:
         observation, _ = envs.reset(seed=check_integer("seed", seed, 0) + indices[0])
     tasks: Tasks | None = envs.unwrapped.tasks if own else None  # type: ignore[attr-defined]
+    policy_class = None if tasks is None else make_oracle(tasks, oracle)
     privileged = isinstance(agent, Privileged)
     if isinstance(agent, Privileged):
         if tasks is None:
@@ -109,16 +119,21 @@ def rollout(
         agent = agent.for_tasks(tasks)
     info = _task_info(envs, observation, tasks)
     agent.reset(info, [stream(seed, "agent", index) for index in indices])
-    actions, rewards = _play(envs, agent, info, observation["context"], max_steps, on_step)
-    found = {} if tasks is None else regret(tasks, actions, oracle_actions(tasks, oracle))
+    actions, rewards = _play(envs, agent, info, observation["context"].copy(), max_steps, on_step)
+    found = {} if tasks is None else regret(tasks, actions, oracle_actions(tasks, policy_class))
     return Rollout(actions, rewards, found, indices, privileged)
+
+
+def check_observations(envs: VectorEnv[Any, Any, Any]) -> None:
+    """Raise unless the environment's observations have "context" and "action_features"."""
+    space = envs.single_observation_space
+    if not isinstance(space, spaces.Dict) or not {"context", "action_features"} <= space.keys():
+        raise InputError(f"envs must observe 'context' and 'action_features', got {envs!r} with {space}")
 
 
 def _task_info(envs: VectorEnv[Any, Any, Any], observation: Any, tasks: Tasks | None) -> TaskInfo:
     """Return what an agent may know, from the first observation alone but for the horizon and R."""
-    if not isinstance(observation, dict) or not {"context", "action_features"} <= observation.keys():
-        raise InputError(f"envs must observe 'context' and 'action_features', got {envs.single_observation_space}")
-    features = observation["action_features"]  # (B, A, F)
+    features = observation["action_features"].copy()  # (B, A, F); an environment may reuse its buffers
     horizon = envs.spec.max_episode_steps if envs.spec and tasks is None else None
     return TaskInfo(
         action_features=features,
@@ -148,7 +163,9 @@ def _play(
         actions.append(np.where(live, action, -1))
         rewards.append(np.where(live, reward, np.nan))
         live &= ~(terminated | truncated)
-        context = observation["context"]
+        if live.any() and not live.all() and envs.metadata.get("autoreset_mode") is AutoresetMode.DISABLED:
+            raise InputError("episodes must end together where envs do not reset by themselves (autoreset DISABLED)")
+        context = observation["context"].copy()  # an environment may reuse its buffers
         if on_step is not None:
             on_step()
     return np.stack(actions, axis=1), np.stack(rewards, axis=1)

@@ -1,12 +1,16 @@
 """The logistic policy class: complete tables in, one ridge-logistic reward model per task and action out."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit
 
 from gents_gym.checks import InputError, check_array, check_integer, check_number
+from gents_gym.newton import LogisticProblems
 from gents_gym.types import RewardFn, identity
+
+BLOCK_BYTES = 2**26  # of memory for products of features at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +67,8 @@ class Logistic:
         contexts = check_array("contexts", contexts, "(B, T, D)", (-1, -1, -1), np.float64)
         n_tasks, n_rows, n_context = contexts.shape
         outcomes = check_array("outcomes", outcomes, "(B, T, A)", (n_tasks, n_rows, -1), np.float64)
+        check_integer("the number of rows T", n_rows, 1)
+        check_integer("the context size D", n_context, 1)
         if not np.isin(outcomes, (0, 1)).all():
             bad = outcomes[~np.isin(outcomes, (0, 1))][0]
             raise InputError(f"outcomes must be 0 or 1 for the logistic policy class, got {bad:g}")
@@ -73,59 +79,21 @@ class Logistic:
         rates = outcomes.mean(axis=1)  # (B, A)
         one_class = (rates == 0) | (rates == 1)
         start[one_class] = 0
-        solved = self._solve(contexts, outcomes, start, ~one_class)
+        solved = start
+        if not one_class.all():
+            solved = np.concatenate(list(self._solve(contexts, outcomes, start, ~one_class)))
         return LogisticPolicy(solved, np.where(one_class, rates, np.nan), self.reward_fn)
 
-    def _solve(self, contexts: np.ndarray, outcomes: np.ndarray, solution: np.ndarray, open_: np.ndarray) -> np.ndarray:
-        """Run damped Newton steps on all ``open_`` (B, A) problems until each has converged."""
-        n_tasks, _, size = solution.shape
-        rows = np.concatenate([np.ones_like(contexts[:, :, :1]), contexts], axis=2)  # (B, T, K), K = 1+D
-        first, second = np.triu_indices(size)
-        pairs = rows[:, :, first] * rows[:, :, second]  # (B, T, K(K+1)/2): Hessians are weighted sums of these
-        penalty = np.full(size, 1 / self.C)
-        penalty[0] = 0
-        target = outcomes.swapaxes(1, 2) @ rows  # (B, A, K)
-        hessian = np.empty((n_tasks, solution.shape[1], size, size))
-        loss, chances = self._loss(rows, target, penalty, solution)
-        for _ in range(self.max_iterations):
-            gradient = chances.swapaxes(1, 2) @ rows - target + penalty * solution  # (B, A, K)
-            open_ = open_ & (np.abs(gradient).max(axis=2) > self.tolerance)
-            if not open_.any():
-                break
-            weighted = (chances * (1 - chances)).swapaxes(1, 2) @ pairs  # (B, A, K(K+1)/2)
-            hessian[:, :, first, second] = hessian[:, :, second, first] = weighted
-            # The free intercept's curvature can underflow on saturated data; the bump keeps the solve regular.
-            curvature = hessian + np.diag(np.where(penalty == 0, 1e-12, penalty))
-            step = np.linalg.solve(curvature, gradient[..., None])[..., 0] * open_[..., None]
-            solution, loss, chances = self._descend(rows, target, penalty, solution, loss, step)
-        return solution
-
-    @staticmethod
-    def _loss(
-        rows: np.ndarray, target: np.ndarray, penalty: np.ndarray, solution: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the objectives (B, A) and the predicted probabilities (B, T, A)."""
-        logits = rows @ solution.swapaxes(1, 2)  # (B, T, A)
-        odds = np.exp(-np.abs(logits))
-        fit = (np.maximum(logits, 0) + np.log(1 + odds)).sum(axis=1) - (target * solution).sum(axis=2)
-        chances = np.where(logits >= 0, 1, odds) / (1 + odds)
-        return fit + 0.5 * (penalty * solution**2).sum(axis=2), chances
-
-    def _descend(
-        self,
-        rows: np.ndarray,
-        target: np.ndarray,
-        penalty: np.ndarray,
-        solution: np.ndarray,
-        loss: np.ndarray,
-        step: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Take the steps, each halved until its objective does not rise beyond rounding."""
-        for _ in range(40):
-            tried = solution - step
-            new_loss, chances = self._loss(rows, target, penalty, tried)
-            worse = new_loss > loss + 1e-9 * (1 + np.abs(loss))
-            if not worse.any():
-                break
-            step = np.where(worse[..., None], step / 2, step)
-        return tried, new_loss, chances
+    def _solve(
+        self, contexts: np.ndarray, outcomes: np.ndarray, start: np.ndarray, wanted: np.ndarray
+    ) -> Iterator[np.ndarray]:
+        """Solve the ``wanted`` (B, A) problems, block by block of tasks: tasks do not depend on each other."""
+        size = start.shape[2]
+        penalty = np.diag(np.array([0.0] + [1 / self.C] * (size - 1)))  # the intercept is free
+        bytes_per_task = 8 * contexts.shape[1] * size * (size + 1) // 2  # of the products of features
+        block = max(1, BLOCK_BYTES // bytes_per_task)
+        for first in range(0, len(contexts), block):
+            here = slice(first, first + block)
+            rows = np.concatenate([np.ones_like(contexts[here, :, :1]), contexts[here]], axis=2)  # (b, T, 1+D)
+            problems = LogisticProblems(rows, outcomes[here], penalty)
+            yield problems.solve(start[here], wanted[here], self.tolerance, self.max_iterations)[0]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from gents_gym.checks import check_integer
+from gents_gym.checks import check_integer, check_reward
 from gents_gym.randomness import stream
 from gents_gym.types import ActionRows, RewardFn, Tasks, identity
 
@@ -33,6 +33,7 @@ class Synthetic:
         check_integer("n_actions", self.n_actions, 2)
         check_integer("horizon", self.horizon, 1)
         check_integer("context_dim", self.context_dim, FEATURE_DIM)
+        check_reward(self.reward_fn)
 
     def sample(self, seed: int, indices: Sequence[int], split: str = "test") -> Tasks:
         """Return the tasks at ``indices`` of the stream (seed, split)."""

@@ -78,7 +78,7 @@ def test_the_same_call_gives_the_same_bytes(tmp_path):
         ({"training_actions": 1}, "training_actions must be at least 2, got 1"),
         ({"split": "tst"}, "unknown split 'tst'; did you mean 'test'"),
         ({"oracle": "mlpp"}, "unknown policy class 'mlpp'"),
-        ({"env": "gents_gym/Sinthetic-v0"}, "unknown env 'gents_gym/Sinthetic-v0': .*Did you mean: `Synthetic`"),
+        ({"env": "gents_gym/Sinthetic-v0"}, "env 'gents_gym/Sinthetic-v0' cannot be made: .*Did you mean: `Synthetic`"),
         ({"env": "gents_gym/Synthetic-v0(horizon=0)"}, "horizon must be at least 1, got 0"),
     ],
 )

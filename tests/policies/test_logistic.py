@@ -5,6 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from gents_gym import InputError, make_policy
+from gents_gym.newton import LogisticProblems
 from gents_gym.policies.logistic import Logistic
 
 
@@ -87,8 +88,8 @@ def test_a_warm_start_changes_the_work_and_not_the_optimum(monkeypatch):
     contexts, outcomes = problems(4, 300, 3, 5, seed=5)
     cold = Logistic().fit(contexts, outcomes)
     losses = []
-    original = Logistic._loss
-    monkeypatch.setattr(Logistic, "_loss", staticmethod(lambda *args: losses.append(1) or original(*args)))
+    original = LogisticProblems.loss
+    monkeypatch.setattr(LogisticProblems, "loss", lambda *args: losses.append(1) or original(*args))
     Logistic().fit(contexts, outcomes)
     n_cold = len(losses)
     more = np.concatenate([contexts, contexts[:, :3]], axis=1), np.concatenate([outcomes, outcomes[:, :3]], axis=1)

@@ -1,0 +1,156 @@
+"""The ``filter`` model: a prior read off the action's features, then a recursive logistic filter over its history."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from gents_gym.models.sequence import SequenceModel
+
+
+@dataclass(frozen=True)
+class FilterConfig:
+    """Sizes of a filter model."""
+
+    action_dim: int  # F
+    context_dim: int  # D
+    context_features: int = 0  # size of the learned φ̂(X); 0: the context itself
+    context_width: int = 100  # hidden width of φ̂, two hidden layers
+    prior_width: int = 0  # hidden width of a network that bends the prior's maps; 0: maps of (Z, Z²) alone
+    head_width: int = 0  # hidden width of a residual head on the logit; 0: none
+
+
+class FilterState(NamedTuple):
+    """What is known of N actions: coefficients ~ N(mean, covariance), (N, K) and (N, K, K), and their features."""
+
+    mean: Tensor
+    covariance: Tensor
+    action_features: Tensor
+
+
+class FilterModel(SequenceModel):
+    """Bayesian logistic regression on x = (1, φ̂(X)), its prior a function of Z, its posterior kept Gaussian.
+
+    The coefficients start at N(μ(Z), Σ(Z)), with μ linear in (1, Z) and Σ = LLᵀ, the logarithm of L's diagonal
+    linear in (1, Z, Z²). Each outcome is absorbed by matching moments under the approximation
+    E[σ(a)] ≈ σ(κs) for a ~ N(s, v), κ = (1 + πv/8)^-½:
+
+        p = σ(κ·x·m),  m += Px·κ(y − p),  P −= κ²p(1 − p)·(Px)(Px)ᵀ.
+
+    That is the gradient and the curvature of log p in x·m, so p is a density along the whole sequence and is trained
+    as such. Where it lowers the validation loss, a network bends the prior, φ̂ is learned, and a residual head sees
+    (logit, v, Z, X).
+    """
+
+    kind = "filter"
+    config_class = FilterConfig
+
+    def __init__(self, config: FilterConfig) -> None:
+        """Make a model with a standard normal prior."""
+        super().__init__(config)
+        width = config.context_width
+        size = 1 + (config.context_features or config.context_dim)  # K
+        self.size = size
+        self.context_map: nn.Module = nn.Identity()
+        if config.context_features:
+            self.context_map = nn.Sequential(
+                nn.Linear(config.context_dim, width),
+                nn.ReLU(),
+                nn.Linear(width, width),
+                nn.ReLU(),
+                nn.Linear(width, config.context_features),
+            )
+        self.prior_mean = nn.Parameter(torch.zeros(size, 1 + config.action_dim))  # of (1, Z)
+        self.prior_scale = nn.Parameter(torch.zeros(size, 1 + 2 * config.action_dim))  # log diagonal, of (1, Z, Z²)
+        self.prior_lower = nn.Parameter(torch.zeros(size, size))  # L = diag(exp(scale)) (I + strictly lower part)
+        self.prior_bend = _zero_ended(config.action_dim, config.prior_width, 2 * size) if config.prior_width else None
+        head_inputs = 2 + config.action_dim + config.context_dim
+        self.head = _zero_ended(head_inputs, config.head_width, 1) if config.head_width else None
+
+    def start(self, action_features: Tensor) -> FilterState:
+        """Return the prior of N actions, (N, F)."""
+        self.check_features(action_features)
+        one = torch.ones_like(action_features[:, :1])
+        mean = torch.cat([one, action_features], 1) @ self.prior_mean.T  # (N, K)
+        scale = torch.cat([one, action_features, action_features**2], 1) @ self.prior_scale.T  # (N, K)
+        if self.prior_bend is not None:
+            bend_mean, bend_scale = self.prior_bend(action_features).chunk(2, 1)
+            mean, scale = mean + bend_mean, scale + bend_scale
+        lower = torch.tril(self.prior_lower, -1) + torch.eye(self.size)
+        root = scale.exp()[:, :, None] * lower  # (N, K, K)
+        return FilterState(mean, root @ root.mT, action_features)
+
+    def logit(self, state: FilterState, context: Tensor) -> Tensor:
+        """Return the log odds of Y=1 in the contexts, (N, D) to (N,)."""
+        x = self.rows(context)
+        spread = ((state.covariance * x[:, None]).sum(2) * x).sum(1)  # xᵀPx, (N,)
+        base = (state.mean * x).sum(1) * _shrink(spread)
+        return base + self._residual(base, spread, state.action_features, context)
+
+    def append(self, state: FilterState, context: Tensor, outcome: Tensor, where: Tensor | None = None) -> FilterState:
+        """Return the state with outcomes absorbed, in the rows that ``where`` picks."""
+        mean, covariance, _, _ = _absorb(state.mean, state.covariance, self.rows(context), outcome, where)
+        return state._replace(mean=mean, covariance=covariance)
+
+    def features(self, action_features: Tensor, context: Tensor) -> Tensor:
+        """Return (x, x·μ(Z)): the features that the model is linear in, and the prior's prediction, (N, K+1)."""
+        x = self.rows(context)
+        return torch.cat([x, (x * self.start(action_features).mean).sum(1, keepdim=True)], 1)
+
+    def logits(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor | None = None) -> Tensor:
+        """Return the log odds along whole sequences, (N, T) or at the entries ``at``; one scan over time."""
+        mean, covariance, _ = self.start(action_features)
+        rows = self.rows(contexts)  # (N, T, K)
+        bases, spreads = [], []
+        for t in range(contexts.shape[1]):
+            mean, covariance, base, spread = _absorb(mean, covariance, rows[:, t], outcomes[:, t], None)
+            bases.append(base)
+            spreads.append(spread)
+        base, spread = torch.stack(bases, 1), torch.stack(spreads, 1)  # (N, T)
+        if at is not None:
+            base, spread, contexts = base[:, at], spread[:, at], contexts[:, at]
+        each = action_features[:, None].expand(-1, contexts.shape[1], -1)
+        return base + self._residual(base, spread, each, contexts)
+
+    def rows(self, contexts: Tensor) -> Tensor:
+        """Return x = (1, φ̂(X)), (..., D) to (..., K)."""
+        mapped = self.context_map(contexts)
+        return torch.cat([torch.ones_like(mapped[..., :1]), mapped], -1)
+
+    def _residual(self, base: Tensor, spread: Tensor, action_features: Tensor, context: Tensor) -> Tensor | float:
+        if self.head is None:
+            return 0.0
+        seen = torch.cat([base[..., None], spread.sqrt()[..., None], action_features, context], -1)
+        return self.head(seen)[..., 0]
+
+
+def _shrink(spread: Tensor) -> Tensor:
+    """Return κ = (1 + πv/8)^-½."""
+    return torch.rsqrt(1 + (torch.pi / 8) * spread)
+
+
+def _absorb(
+    mean: Tensor, covariance: Tensor, x: Tensor, outcome: Tensor, where: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the moments after an outcome, and the logit and the variance xᵀPx before it."""
+    direction = (covariance * x[:, None]).sum(2)  # Px, (N, K); such small matrices multiply slower by bmm
+    spread = (direction * x).sum(1)  # (N,)
+    shrink = _shrink(spread)
+    logit = (mean * x).sum(1) * shrink
+    chance = torch.sigmoid(logit)
+    gain = shrink * (outcome - chance)
+    weight = shrink * shrink * chance * (1 - chance)
+    if where is not None:
+        gain, weight = gain * where, weight * where
+    mean = mean + direction * gain[:, None]
+    covariance = covariance - (direction * weight[:, None])[:, :, None] * direction[:, None]
+    return mean, covariance, logit, spread
+
+
+def _zero_ended(inputs: int, width: int, outputs: int) -> nn.Sequential:
+    """Return a network of two hidden layers that begins as the zero function."""
+    last = nn.Linear(width, outputs)
+    nn.init.zeros_(last.weight)
+    nn.init.zeros_(last.bias)
+    return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), last)

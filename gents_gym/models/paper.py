@@ -1,0 +1,117 @@
+"""The ``paper`` model: summary statistics of the history into an MLP head, as the paper describes it."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from gents_gym.models.sequence import SequenceModel
+
+
+@dataclass(frozen=True)
+class PaperConfig:
+    """Sizes of a paper model."""
+
+    action_dim: int  # F
+    context_dim: int  # D
+    hidden_layers: int = 3  # linear layers between the first and the last one; "simpler models" have fewer
+    width: int = 100  # of every hidden layer
+    repeats: int = 100  # copies of the statistics at the head's input
+
+
+class PaperState(NamedTuple):
+    """Statistics of N actions' histories: (XᵀX + I)^-1, (N, D, D), and XᵀY, (N, D); and the actions' features."""
+
+    inverse: Tensor
+    products: Tensor
+    action_features: Tensor
+
+
+class PaperModel(SequenceModel):
+    """An MLP on (Z, X, statistics of the history), the statistics (XᵀX + I)^-1 and XᵀY.
+
+    What the paper leaves open, and what is chosen here:
+
+    - Scaling. XᵀY grows with the history, and a head that reads it raw does not train well. The head reads
+      β̂ = (XᵀX + I)^-1 XᵀY in its place: the same information, since (XᵀX + I)^-1 stands beside it, and bounded.
+    - Repeats. A statistic repeated 100 times equals one input whose weight is the sum of the copies'. That sum is the
+      parameter here, so no 3,007-wide product is ever made. Its initial value is drawn as the sum of 100 default
+      initial weights. Adam moves each of 100 equal copies by the same step, so their sum moves 100 times as far and
+      decays as slowly as one: its own learning rate is 100 times the others', its weight decay a hundredth.
+    - Initialisation: PyTorch's default for the 3,007-wide layer, and for the others. Activations: ReLU.
+    - Schedule: the learning rate, chosen by validation from {0.1, 0.01, 0.001}, rises over the first 30 % of all
+      steps and then falls to zero along a cosine.
+    """
+
+    kind = "paper"
+    config_class = PaperConfig
+
+    def __init__(self, config: PaperConfig) -> None:
+        """Make a model with fresh weights."""
+        super().__init__(config)
+        plain = config.action_dim + config.context_dim
+        statistics = config.context_dim**2 + config.context_dim
+        bound = (plain + statistics * config.repeats) ** -0.5
+        copies = torch.empty(config.width, statistics, config.repeats).uniform_(-bound, bound)
+        self.plain = nn.Parameter(torch.empty(config.width, plain).uniform_(-bound, bound))
+        self.folded = nn.Parameter(copies.sum(-1))  # the weights of all copies of a statistic, summed
+        self.bias = nn.Parameter(torch.empty(config.width).uniform_(-bound, bound))
+        hidden = (nn.Linear(config.width, config.width) for _ in range(config.hidden_layers))
+        self.hidden = nn.Sequential(nn.ReLU(), *(part for layer in hidden for part in (layer, nn.ReLU())))
+        self.last = nn.Linear(config.width, 1)
+
+    def parameter_groups(self, learning_rate: float, weight_decay: float) -> list[dict[str, Any]]:
+        """Return two groups: the folded weights move as 100 copies' sum does, the others as they are."""
+        repeats = self.config.repeats
+        others = [parameter for name, parameter in self.named_parameters() if name != "folded"]
+        return [
+            {"params": [self.folded], "lr": learning_rate * repeats, "weight_decay": weight_decay / repeats},
+            {"params": others, "lr": learning_rate, "weight_decay": weight_decay},
+        ]
+
+    def start(self, action_features: Tensor) -> PaperState:
+        """Return the statistics of empty histories, (N, F)."""
+        self.check_features(action_features)
+        n_actions, size = len(action_features), self.config.context_dim
+        return PaperState(torch.eye(size).repeat(n_actions, 1, 1), torch.zeros(n_actions, size), action_features)
+
+    def logit(self, state: PaperState, context: Tensor) -> Tensor:
+        """Return the log odds of Y=1 in the contexts, (N, D) to (N,)."""
+        return self.last(self._hidden(state.action_features, context, _flatten(state)))[..., 0]
+
+    def append(self, state: PaperState, context: Tensor, outcome: Tensor, where: Tensor | None = None) -> PaperState:
+        """Return the statistics with a row more, by a rank-one update, in the rows that ``where`` picks."""
+        row = context if where is None else context * where[:, None]
+        direction = (state.inverse @ row[:, :, None])[:, :, 0]  # (N, D)
+        gain = direction / (1 + (direction * row).sum(1, keepdim=True))
+        inverse = state.inverse - gain[:, :, None] * direction[:, None]
+        return state._replace(inverse=inverse, products=state.products + row * outcome[:, None])
+
+    def features(self, action_features: Tensor, context: Tensor) -> Tensor:
+        """Return the last hidden layer with an empty history, (N, width)."""
+        return self._hidden(action_features, context, _flatten(self.start(action_features)))
+
+    def logits(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor | None = None) -> Tensor:
+        """Return the log odds along whole sequences, (N, T) or at the entries ``at``; one scan, one pass."""
+        at = torch.arange(contexts.shape[1]) if at is None else at
+        wanted = set(at.tolist())
+        seen = []
+        state = self.start(action_features)
+        with torch.no_grad():  # the statistics have no parameters
+            for t in range(int(at[-1]) + 1):
+                if t in wanted:
+                    seen.append(_flatten(state))
+                state = self.append(state, contexts[:, t], outcomes[:, t])
+        each = action_features[:, None].expand(-1, len(at), -1)
+        return self.last(self._hidden(each, contexts[:, at], torch.stack(seen, 1)))[..., 0]
+
+    def _hidden(self, action_features: Tensor, context: Tensor, statistics: Tensor) -> Tensor:
+        plain = torch.cat([action_features, context], -1)
+        return self.hidden(plain @ self.plain.T + statistics @ self.folded.T + self.bias)
+
+
+def _flatten(state: PaperState) -> Tensor:
+    """Return ((XᵀX + I)^-1, β̂) as rows, (N, D² + D)."""
+    coefficients = (state.inverse @ state.products[:, :, None])[:, :, 0]  # β̂, (N, D)
+    return torch.cat([state.inverse.flatten(1), coefficients], 1)

@@ -1,0 +1,116 @@
+"""What all trained sequence models share: two paths through a history, a bank of contexts, folders of weights."""
+
+import json
+from abc import ABC, abstractmethod
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from gents_gym.checks import InputError
+from gents_gym.files import write_whole
+
+FORMAT = "gents_gym.model.1"
+
+
+class SequenceModel(nn.Module, ABC):
+    """p_θ: outcomes of one action given its features, its history and the current context; N actions at once.
+
+    The recurrent path (``start``, ``probability``, ``append``) generates, the parallel path (``logits``) trains; both
+    give the same probabilities. Contexts come from ``bank``, the empirical distribution of training contexts.
+    """
+
+    kind: ClassVar[str]
+    config_class: ClassVar[type]
+    bank: Tensor  # (n, D)
+
+    def __init__(self, config: Any) -> None:
+        """Make a model with an empty bank."""
+        super().__init__()
+        self.config = config
+        self.register_buffer("bank", torch.zeros(0, config.context_dim))
+
+    @abstractmethod
+    def start(self, action_features: Tensor) -> Any:
+        """Return the state of N actions with empty histories, (N, F)."""
+
+    @abstractmethod
+    def logit(self, state: Any, context: Tensor) -> Tensor:
+        """Return the log odds of Y=1 in the contexts, (N, D) to (N,)."""
+
+    @abstractmethod
+    def append(self, state: Any, context: Tensor, outcome: Tensor, where: Tensor | None = None) -> Any:
+        """Return the state with (N, D) contexts and (N,) outcomes appended, in the rows that ``where`` (N,) picks."""
+
+    @abstractmethod
+    def features(self, action_features: Tensor, context: Tensor) -> Tensor:
+        """Return the features behind the prediction with an empty history, (N, F) and (N, D) to (N, width)."""
+
+    @abstractmethod
+    def logits(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor | None = None) -> Tensor:
+        """Return the log odds along whole sequences: entry t sees the rows before t alone.
+
+        Args:
+            action_features: (N, F).
+            contexts: (N, T, D).
+            outcomes: (N, T).
+            at: The entries to return, in rising order, (n,); None: all.
+
+        Returns:
+            (N, n), or (N, T).
+        """
+
+    def probability(self, state: Any, context: Tensor) -> Tensor:
+        """Return P(Y=1) in the contexts, (N, D) to (N,)."""
+        return torch.sigmoid(self.logit(state, context))
+
+    def parameter_groups(self, learning_rate: float, weight_decay: float) -> list[dict[str, Any]]:
+        """Return the optimiser's parameter groups."""
+        return [{"params": list(self.parameters()), "lr": learning_rate, "weight_decay": weight_decay}]
+
+    def check_features(self, action_features: Tensor) -> None:
+        """Raise unless the action features have the size that the model was made for."""
+        if action_features.ndim != 2 or action_features.shape[1] != self.config.action_dim:
+            wanted, got = f"(N, {self.config.action_dim})", tuple(action_features.shape)
+            raise InputError(f"action_features must have shape {wanted} for this model, got {got}")
+
+    def save_pretrained(self, folder: str | Path, notes: dict[str, Any] | None = None) -> Path:
+        """Write ``model.safetensors`` and, last, ``config.json`` into ``folder``, each whole."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        tensors = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
+        write_whole(folder / "model.safetensors", save(tensors))
+        config = {"format": FORMAT, "kind": self.kind, "config": asdict(self.config), "notes": notes or {}}
+        write_whole(folder / "config.json", (json.dumps(config, indent=2) + "\n").encode())
+        return folder
+
+    @classmethod
+    def from_config(cls, values: dict[str, Any], path: Path) -> Self:
+        """Return a new model of this kind with the configuration ``values`` that ``path`` holds."""
+        known = {field.name for field in fields(cls.config_class)}
+        if values.keys() != known:
+            odd = ", ".join(sorted(values.keys() ^ known))
+            raise InputError(f"'{path}' must configure {', '.join(sorted(known))}; missing or unknown: {odd}")
+        return cls(cls.config_class(**values))
+
+    def load_tensors(self, path: Path) -> None:
+        """Fill the model with the tensors of a safetensors file, or raise unless they are just the ones it has."""
+        try:
+            with safe_open(path, framework="pt") as file:
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (SafetensorError, OSError) as error:
+            raise InputError(f"'{path}' must be a whole safetensors file ({error})") from error
+        own = self.state_dict()
+        if tensors.keys() != own.keys():
+            odd = ", ".join(sorted(tensors.keys() ^ own.keys()))
+            raise InputError(f"'{path}' must hold the tensors of a {self.kind} model; missing or unexpected: {odd}")
+        self.bank = torch.zeros_like(tensors["bank"])
+        for name, tensor in self.state_dict().items():
+            if tensors[name].shape != tensor.shape or (name == "bank" and tensor.shape[1:] != own["bank"].shape[1:]):
+                wanted, got = tuple(own[name].shape), tuple(tensors[name].shape)
+                raise InputError(f"'{path}' must hold {name} of shape {wanted}, got {got}")
+        self.load_state_dict(tensors)

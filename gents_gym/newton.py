@@ -1,0 +1,126 @@
+"""Batched penalised logistic regression: rows and outcomes in, the B·A optima of Newton's method out."""
+
+import warnings
+
+import numpy as np
+
+
+class LogisticProblems:
+    """B·A logistic regressions with Gaussian penalties; the A problems of a task share its rows.
+
+    Each minimises Σ_t w_t·logloss(y_t, x_t·β) + ½ (β−μ)ᵀ Λ (β−μ) over β.
+
+    Args:
+        rows: x, (B, T, K) float64; an intercept is a column of ones.
+        outcomes: y, (B, T, A), each 0 or 1.
+        precision: Λ, (..., K, K), broadcast to (B, A, K, K); a zero on its diagonal leaves that entry free.
+        center: μ, (..., K), broadcast to (B, A, K).
+        weights: w, (B, T, A), or None for ones; a zero takes the row out.
+    """
+
+    def __init__(
+        self,
+        rows: np.ndarray,
+        outcomes: np.ndarray,
+        precision: np.ndarray,
+        center: np.ndarray | float = 0.0,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        self._rows = rows
+        self._precision = precision
+        self._center = center
+        self._weights = weights
+        self._shape = (len(rows), outcomes.shape[2], rows.shape[2])  # (B, A, K)
+        self._upper = np.triu_indices(rows.shape[2])
+        counted = outcomes if weights is None else outcomes * weights
+        self._target = counted.swapaxes(1, 2) @ rows  # (B, A, K)
+        self._pairs: np.ndarray | None = None
+
+    def loss(self, solution: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the objectives (B, A) at ``solution`` (B, A, K), and the probabilities of a 1, (B, T, A)."""
+        logits = self._rows @ solution.swapaxes(1, 2)  # (B, T, A)
+        odds = np.exp(-np.abs(logits))
+        surprise = np.maximum(logits, 0) + np.log(1 + odds)
+        surprise = surprise if self._weights is None else surprise * self._weights
+        away = solution - self._center
+        penalty = 0.5 * (away * self._pull(away)).sum(axis=2)
+        chances = np.where(logits >= 0, 1, odds) / (1 + odds)
+        return surprise.sum(axis=1) - (self._target * solution).sum(axis=2) + penalty, chances
+
+    def hessian(self, chances: np.ndarray) -> np.ndarray:
+        """Return the objectives' second derivatives, (B, A, K, K), where the probabilities are ``chances``."""
+        first, second = self._upper
+        if self._pairs is None:  # (B, T, K(K+1)/2): Hessians are weighted sums of these
+            self._pairs = self._rows[:, :, first] * self._rows[:, :, second]
+        spread = chances * (1 - chances)
+        spread = spread if self._weights is None else spread * self._weights
+        found = np.empty((*self._shape, self._shape[2]))
+        found[:, :, first, second] = found[:, :, second, first] = spread.swapaxes(1, 2) @ self._pairs
+        return found + self._precision
+
+    def solve(
+        self,
+        start: np.ndarray | None = None,
+        wanted: np.ndarray | None = None,
+        tolerance: float = 1e-8,
+        max_iterations: int = 100,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the optima (B, A, K) and their probabilities (B, T, A).
+
+        Args:
+            start: Where to begin, (B, A, K); None: at the center.
+            wanted: (B, A) booleans, the problems to solve; the others stay at the start.
+            tolerance: The largest gradient entry at a solution.
+            max_iterations: Newton steps; reached only by extreme data.
+        """
+        solution = np.broadcast_to(self._center, self._shape)
+        still = np.ones(self._shape[:2], np.bool_) if wanted is None else wanted
+        loss, chances = self.loss(solution)
+        if start is not None:
+            solution, loss, chances = self._better(solution, loss, chances, start)
+        for _ in range(max_iterations):
+            counted = chances if self._weights is None else chances * self._weights
+            gradient = counted.swapaxes(1, 2) @ self._rows - self._target + self._pull(solution - self._center)
+            still = still & (np.abs(gradient).max(axis=2) > tolerance)
+            if not still.any():
+                break
+            curvature = self.hessian(chances)
+            # A free entry's curvature can underflow on saturated data; the bump keeps the solve regular.
+            scale = 1 + np.abs(curvature).max(axis=(2, 3), keepdims=True)
+            curvature = curvature + 1e-12 * scale * np.eye(self._shape[2])
+            step = np.linalg.solve(curvature, gradient[..., None])[..., 0] * still[..., None]
+            solution, loss, chances = self._descend(solution, loss, chances, step)
+        else:
+            if still.any():
+                warnings.warn(f"{still.sum()} logistic fits stopped after {max_iterations} steps", stacklevel=2)
+        return solution, chances
+
+    def _pull(self, away: np.ndarray) -> np.ndarray:
+        """Return Λ·(β−μ), (B, A, K)."""
+        return (self._precision @ away[..., None])[..., 0]
+
+    def _descend(
+        self, solution: np.ndarray, loss: np.ndarray, chances: np.ndarray, step: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Take the steps, each halved until its objective does not rise beyond rounding, or not at all."""
+        for _ in range(40):
+            tried = solution - step
+            new_loss, new_chances = self.loss(tried)
+            worse = ~(new_loss <= loss + 1e-9 * (1 + np.abs(loss)))  # a NaN counts as worse
+            if not worse.any():
+                return tried, new_loss, new_chances
+            step = np.where(worse[..., None], step / 2, step)
+        return self._better(solution, loss, chances, np.where(worse[..., None], solution, tried))
+
+    def _better(
+        self, solution: np.ndarray, loss: np.ndarray, chances: np.ndarray, other: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return, problem by problem, the one of two points with the lower objective, and what goes with it."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            other_loss, other_chances = self.loss(other)
+        lower = other_loss <= loss
+        return (
+            np.where(lower[..., None], other, solution),
+            np.where(lower, other_loss, loss),
+            np.where(lower[:, None], other_chances, chances),
+        )

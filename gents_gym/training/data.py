@@ -1,0 +1,175 @@
+"""Training data: row sets of single actions, from arrays or from users' logs, and the sequences resampled from them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import torch
+from torch import Tensor
+
+from gents_gym.checks import InputError, check_array
+from gents_gym.types import ActionRows, digest
+
+KEYS = ("task", "action")  # the columns that name an action; "task" may be absent from both files
+
+
+class Batch(NamedTuple):
+    """Sequences of n actions; rows of weight 0 pad short ones at their end."""
+
+    action_features: Tensor  # (n, F)
+    contexts: Tensor  # (n, T, D)
+    outcomes: Tensor  # (n, T)
+    weights: Tensor  # (n, T)
+
+
+@dataclass(frozen=True, eq=False)
+class RowSets:
+    """The rows of N actions, as many as each has: rows ``offsets[i]`` to ``offsets[i+1]`` belong to action i."""
+
+    action_features: np.ndarray  # (N, F) float32
+    contexts: np.ndarray  # (M, D) float32
+    outcomes: np.ndarray  # (M,) float32, each 0 or 1
+    offsets: np.ndarray  # (N+1,)
+
+    def __post_init__(self) -> None:
+        """Check what training relies on."""
+        if not len(self):
+            raise InputError("there must be at least one action with rows, got none")
+        strange = ~np.isin(self.outcomes, (0, 1))
+        if strange.any():
+            row = int(np.argmax(strange))
+            raise InputError(f"outcomes must be 0 or 1, got {self.outcomes[row]:g} in row {row}")
+
+    def __len__(self) -> int:
+        """Return N."""
+        return len(self.action_features)
+
+    @property
+    def content_hash(self) -> str:
+        """The sha256 of the rows' content."""
+        return digest(self.action_features, self.contexts, self.outcomes, self.offsets)
+
+    @classmethod
+    def from_rows(cls, rows: ActionRows) -> "RowSets":
+        """Take rectangular rows; nothing is copied."""
+        n_actions, n_rows, size = rows.contexts.shape
+        offsets = np.arange(n_actions + 1) * n_rows
+        return cls(rows.action_features, rows.contexts.reshape(-1, size), rows.outcomes.reshape(-1), offsets)
+
+    def choose(self, actions: np.ndarray) -> "RowSets":
+        """Return the row sets of ``actions`` alone."""
+        counts = np.diff(self.offsets)[actions]
+        rows = np.concatenate([np.arange(self.offsets[i], self.offsets[i + 1]) for i in actions])
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        return RowSets(self.action_features[actions], self.contexts[rows], self.outcomes[rows], offsets)
+
+    def resample(self, actions: np.ndarray, length: int, replacement: bool, rng: np.random.Generator) -> Batch:
+        """Return a fresh sequence of each of ``actions``.
+
+        With replacement it is the paper's bootstrap: ``length`` rows whatever the action has. Without, it is a
+        permutation of the action's own rows, cut at ``length``: no row stands twice in a sequence.
+        """
+        counts = np.diff(self.offsets)[actions]
+        if replacement:
+            picked = (rng.random((len(actions), length)) * counts[:, None]).astype(np.int64)
+            lengths = np.full(len(actions), length)
+        else:
+            lengths = np.minimum(counts, length)
+            picked = np.zeros((len(actions), int(lengths.max())), np.int64)
+            for i, (count, size) in enumerate(zip(counts, lengths, strict=True)):
+                picked[i, :size] = rng.permutation(count)[:size]
+        return self._batch(actions, picked, lengths)
+
+    def sequences(self, actions: np.ndarray, length: int) -> Batch:
+        """Return the first ``length`` rows of each of ``actions``, in their order."""
+        lengths = np.minimum(np.diff(self.offsets)[actions], length)
+        steps = np.arange(int(lengths.max()))
+        return self._batch(actions, np.minimum(steps, lengths[:, None] - 1), lengths)
+
+    def _batch(self, actions: np.ndarray, picked: np.ndarray, lengths: np.ndarray) -> Batch:
+        rows = self.offsets[actions][:, None] + picked  # (n, T)
+        weights = np.arange(picked.shape[1]) < lengths[:, None]
+        arrays = (self.action_features[actions], self.contexts[rows], self.outcomes[rows], weights)
+        return Batch(*(torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32)) for array in arrays))
+
+
+def read_logs(data: str | Path, action_features: str | Path) -> RowSets:
+    """Read logged rows and action features, each a Parquet or CSV file.
+
+    Args:
+        data: One row per decision, with the columns "task" and "action" (who was played), "outcome" (0 or 1)
+            and the context in all others.
+        action_features: One row per action, with "task" and "action" and the features in all others.
+            Where actions mean the same in every task, both files leave "task" out.
+    """
+    log, features = _read("data", data), _read("action_features", action_features)
+    keys = [key for key in KEYS if key in log.column_names or key in features.column_names]
+    for name, path, table, needed in (
+        ("data", data, log, [*keys, "action", "outcome"]),
+        ("action_features", action_features, features, [*keys, "action"]),
+    ):
+        missing = [column for column in dict.fromkeys(needed) if column not in table.column_names]
+        if missing:
+            raise InputError(f"{name} must have the column {missing[0]!r}, got '{path}' with {table.column_names}")
+    names = [_key(table, keys) for table in (features, log)]
+    index = {key: i for i, key in enumerate(names[0])}
+    if len(index) < len(names[0]):
+        twice = next(key for i, key in enumerate(names[0]) if index[key] != i)
+        raise InputError(
+            f"action_features must have each action once, got {_say(keys, twice)} twice in '{action_features}'"
+        )
+    unknown = next((key for key in names[1] if key not in index), None)
+    if unknown is not None:
+        raise InputError(f"data must name actions of action_features alone, got {_say(keys, unknown)} in '{data}'")
+    owners = np.array([index[key] for key in names[1]], np.int64)
+    counts = np.bincount(owners, minlength=len(index))
+    if (counts == 0).any():
+        lonely = names[0][int(np.argmin(counts))]
+        raise InputError(f"data must have rows for every action, got none for {_say(keys, lonely)} in '{data}'")
+    order = np.argsort(owners, kind="stable")
+    outcomes = _numbers("data", data, log, ["outcome"])[:, 0]
+    strange = ~np.isin(outcomes, (0, 1))
+    if strange.any():
+        row = int(np.argmax(strange))
+        raise InputError(f"outcome must be 0 or 1, got {outcomes[row]:g} in row {row} of '{data}'")
+    contexts = _numbers("data", data, log, [c for c in log.column_names if c not in (*KEYS, "outcome")])
+    z = _numbers("action_features", action_features, features, [c for c in features.column_names if c not in KEYS])
+    return RowSets(z, contexts[order], outcomes[order], np.concatenate([[0], np.cumsum(counts)]))
+
+
+def _read(name: str, path: str | Path) -> pa.Table:
+    try:
+        return pa.csv.read_csv(path) if str(path).endswith(".csv") else pa.parquet.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(
+            f"{name} must be a Parquet or CSV file, got '{path}' ({str(error).splitlines()[0]})"
+        ) from error
+
+
+def _key(table: pa.Table, keys: list[str]) -> list[tuple[Any, ...]]:
+    return list(zip(*(table.column(key).to_pylist() for key in keys), strict=True))
+
+
+def _say(keys: list[str], values: tuple[Any, ...]) -> str:
+    return ", ".join(f"{key} {value!r}" for key, value in zip(keys, values, strict=True))
+
+
+def _numbers(name: str, path: str | Path, table: pa.Table, columns: list[str]) -> np.ndarray:
+    """Return the columns as float32, (rows, columns)."""
+    if not columns:
+        raise InputError(f"{name} must have columns beside {', '.join(table.column_names)}, got none in '{path}'")
+    arrays = []
+    for column in columns:
+        values = table.column(column)
+        if not (
+            pa.types.is_integer(values.type) or pa.types.is_floating(values.type) or pa.types.is_boolean(values.type)
+        ):
+            raise InputError(f"column {column!r} of '{path}' must hold numbers, got {values.type}")
+        array = values.cast(pa.float64()).to_numpy()
+        check_array(f"column {column!r} of '{path}'", array, "(rows,)", (len(table),), np.float64)
+        arrays.append(array)
+    return np.stack(arrays, axis=1).astype(np.float32)

@@ -1,0 +1,273 @@
+"""The training loop: row sets and a configuration in, a trained sequence model out, resumable after a kill."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from gents_gym.checks import InputError, check_choice, check_integer, check_number
+from gents_gym.files import write_whole
+from gents_gym.models.filter import FilterConfig, FilterModel
+from gents_gym.models.paper import PaperConfig, PaperModel
+from gents_gym.models.sequence import SequenceModel
+from gents_gym.randomness import stream
+from gents_gym.training.data import RowSets
+from gents_gym.training.start import fit_prior_maps
+
+BANK = 1000  # contexts in a model's bank
+WARM_UP = 0.3  # share of the steps in which the learning rate rises
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How a model is trained; :func:`preset_config` fills in a preset's defaults."""
+
+    preset: str = "filter"  # "filter" or "paper"
+    model: dict[str, int] = field(default_factory=dict)  # the model's own sizes, where not the default ones
+    horizon: int = 500  # T, rows of a sequence
+    epochs: int = 3
+    batch: int = 500  # actions
+    learning_rates: tuple[float, ...] = (0.02,)  # each is tried; the lowest validation loss wins
+    weight_decay: float = 0.01
+    steps: int | None = None  # entries of each sequence whose loss counts, drawn anew for every batch; None: all
+    replacement: bool = False  # whether sequences are bootstrapped with replacement, as in the paper
+    validation_actions: int = 2000  # at the most
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_choice("preset", self.preset, PRESETS)
+        for name in ("horizon", "epochs", "batch", "validation_actions"):
+            check_integer(name, getattr(self, name), 1)
+        if self.steps is not None:
+            check_integer("steps", self.steps, 1)
+        if not self.learning_rates:
+            raise InputError("learning_rates must name at least one, got none")
+        for rate in self.learning_rates:
+            check_number("learning_rates", rate, 0, above=True)
+        check_number("weight_decay", self.weight_decay, 0)
+        check_integer("seed", self.seed, 0)
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "filter": {},
+    "paper": {
+        "epochs": 100,
+        "learning_rates": (0.1, 0.01, 0.001),
+        "steps": 50,
+        "replacement": True,
+        "validation_actions": 10_000,
+    },
+}
+CLASSES: dict[str, tuple[type[SequenceModel], type]] = {
+    "filter": (FilterModel, FilterConfig),
+    "paper": (PaperModel, PaperConfig),
+}
+
+
+def preset_config(preset: str, **changes: Any) -> TrainConfig:
+    """Return a preset's configuration with ``changes``."""
+    check_choice("preset", preset, PRESETS)
+    return TrainConfig(preset, **{**PRESETS[preset], **changes})
+
+
+@dataclass
+class Progress:
+    """Where a training stands: all that a resumed one needs beside its tensors."""
+
+    run: int = 0  # which learning rate is being tried
+    epoch: int = 0  # epochs done in this run
+    best: float = math.inf  # lowest validation loss so far
+    best_at: tuple[int, int] = (0, 0)  # its run and epoch
+    history: list[dict[str, float]] = field(default_factory=list)  # a row per epoch
+
+
+def train(
+    rows: RowSets,
+    validation: RowSets,
+    config: TrainConfig,
+    checkpoint: Path | None = None,
+    on_epoch: Callable[[Progress], None] | None = None,
+    on_batch: Callable[[float], None] | None = None,
+) -> tuple[SequenceModel, Progress]:
+    """Train a model.
+
+    Randomness comes from (seed, run, epoch) alone, so a training that goes on from its checkpoint ends with the
+    same weights as one that was never stopped.
+
+    Args:
+        rows: The training rows.
+        validation: Rows of other actions, which choose the epoch and the learning rate.
+        config: How to train.
+        checkpoint: A file to keep the state in after every epoch, and to go on from where it exists.
+        on_epoch: Told after every epoch, and once at the start where a checkpoint is resumed.
+        on_batch: Told each batch's loss.
+    """
+    progress, kept = (Progress(), None) if checkpoint is None or not checkpoint.exists() else _read(checkpoint)
+    model = new_model(rows, config, progress.run)
+    optimizer, best = _optimizer(model, config, progress.run), {}
+    if kept is not None:
+        best = _restore(kept, model, optimizer)
+        if on_epoch is not None:
+            on_epoch(progress)
+    held_out = validation.choose(np.arange(min(len(validation), config.validation_actions)))
+    while progress.run < len(config.learning_rates):
+        if progress.epoch == config.epochs:
+            progress = replace(progress, run=progress.run + 1, epoch=0)
+            if progress.run < len(config.learning_rates):
+                model = new_model(rows, config, progress.run)
+                optimizer = _optimizer(model, config, progress.run)
+            continue
+        loss = _epoch(model, optimizer, rows, config, progress, on_batch)
+        progress.epoch += 1
+        judged = sequence_loss(model, held_out, config.horizon, config.steps).mean()
+        progress.history.append(
+            {"run": progress.run, "epoch": progress.epoch, "training": loss, "validation": float(judged)}
+        )
+        if judged < progress.best:
+            progress.best, progress.best_at = float(judged), (progress.run, progress.epoch)
+            best = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        if checkpoint is not None:
+            _keep(checkpoint, model, optimizer, best, progress)
+        if on_epoch is not None:
+            on_epoch(progress)
+    if not best:
+        raise InputError(f"no learning rate of {config.learning_rates} gave a finite validation loss")
+    model.load_state_dict(best)
+    return model, progress
+
+
+def new_model(rows: RowSets, config: TrainConfig, run: int) -> SequenceModel:
+    """Return an untrained model for ``rows``: fresh weights, a bank, and a filter's first prior."""
+    model_class, config_class = CLASSES[config.preset]
+    sizes = {"action_dim": rows.action_features.shape[1], "context_dim": rows.contexts.shape[1]}
+    for name in config.model:
+        check_choice(f"size of a {config.preset} model:", name, [entry.name for entry in fields(config_class)])
+    rng = stream(config.seed, "training", run * (1 + config.epochs))
+    with torch.random.fork_rng(devices=[]):  # layers draw from torch's global generator: it is lent, and given back
+        torch.random.manual_seed(int(rng.integers(2**63)))
+        model = model_class(config_class(**{**sizes, **config.model}))
+    picked = rng.choice(len(rows.contexts), min(BANK, len(rows.contexts)), replace=False)
+    model.bank = torch.from_numpy(rows.contexts[np.sort(picked)].copy())
+    if isinstance(model, FilterModel):
+        fit_prior_maps(model, rows, rng)
+    return model
+
+
+def sequence_loss(model: SequenceModel, rows: RowSets, horizon: int, steps: int | None = None) -> np.ndarray:
+    """Return the mean loss per step of each action's first ``horizon`` rows, in nats, (N,).
+
+    With ``steps``, it is the mean over so many entries, spread evenly.
+    """
+    losses = []
+    for block in np.array_split(np.arange(len(rows)), -(-len(rows) // 500)):
+        batch = rows.sequences(block, horizon)
+        length = batch.outcomes.shape[1]
+        at = None if steps is None or steps >= length else torch.linspace(0, length - 1, steps).long()
+        with torch.no_grad():
+            each, weights = _losses(model, batch, at)
+        losses.append(((each * weights).sum(1) / weights.sum(1).clamp(min=1)).double().numpy())
+    return np.concatenate(losses)
+
+
+def _losses(model: SequenceModel, batch: Any, at: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return the losses and weights at the entries ``at``, (n, len(at)) each."""
+    logits = model.logits(batch.action_features, batch.contexts, batch.outcomes, at)
+    outcomes, weights = (part if at is None else part[:, at] for part in (batch.outcomes, batch.weights))
+    return binary_cross_entropy_with_logits(logits, outcomes, reduction="none"), weights
+
+
+def _epoch(
+    model: SequenceModel,
+    optimizer: torch.optim.Optimizer,
+    rows: RowSets,
+    config: TrainConfig,
+    progress: Progress,
+    on_batch: Callable[[float], None] | None,
+) -> float:
+    """Run one epoch and return its mean training loss."""
+    rng = stream(config.seed, "training", progress.run * (1 + config.epochs) + 1 + progress.epoch)
+    order = rng.permutation(len(rows))
+    blocks = np.array_split(order, -(-len(rows) // config.batch))
+    total = 0.0
+    for i, block in enumerate(blocks):
+        share = (progress.epoch * len(blocks) + i) / (config.epochs * len(blocks))
+        for group in optimizer.param_groups:
+            group["lr"] = group["top"] * _one_cycle(share)
+        batch = rows.resample(block, config.horizon, config.replacement, rng)
+        length = batch.outcomes.shape[1]
+        at = None
+        if config.steps is not None and config.steps < length:
+            at = torch.from_numpy(np.sort(rng.choice(length, config.steps, replace=False)))
+        each, weights = _losses(model, batch, at)
+        loss = (each * weights).sum() / weights.sum().clamp(min=1)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        total += loss.item() * len(block)
+        if on_batch is not None:
+            on_batch(loss.item())
+    return total / len(rows)
+
+
+def _one_cycle(share: float) -> float:
+    """Return the learning rate, as a part of its top, when ``share`` of the steps are done."""
+    if share < WARM_UP:
+        return 0.5 * (1 - math.cos(math.pi * (0.04 + 0.96 * share / WARM_UP)))
+    return 0.5 * (1 + math.cos(math.pi * (share - WARM_UP) / (1 - WARM_UP)))
+
+
+def _optimizer(model: SequenceModel, config: TrainConfig, run: int) -> torch.optim.AdamW:
+    groups = model.parameter_groups(config.learning_rates[run], config.weight_decay)
+    return torch.optim.AdamW([{**group, "top": group["lr"]} for group in groups])
+
+
+def _keep(
+    path: Path,
+    model: SequenceModel,
+    optimizer: torch.optim.Optimizer,
+    best: dict[str, Tensor],
+    progress: Progress,
+) -> None:
+    """Write the whole state to one file."""
+    tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+    tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
+    for i, state in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{i}.{name}": tensor for name, tensor in state.items()}
+    tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    write_whole(path, save(tensors, metadata={"progress": json.dumps(asdict(progress))}))
+
+
+def _read(path: Path) -> tuple[Progress, dict[str, Tensor]]:
+    """Return the progress and the tensors of a state file."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            progress = Progress(**json.loads(file.metadata()["progress"]))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"'{path}' must be a whole training state ({error})") from error
+    return replace(progress, best_at=(progress.best_at[0], progress.best_at[1])), tensors
+
+
+def _restore(tensors: dict[str, Tensor], model: SequenceModel, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Fill model and optimiser from a state file's tensors; return the best weights."""
+    parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}}
+    for name, tensor in tensors.items():
+        part, _, rest = name.partition(".")
+        parts[part][rest] = tensor
+    model.load_state_dict(parts["model"])
+    states: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in parts["optimizer"].items():
+        index, _, key = name.partition(".")
+        states.setdefault(int(index), {})[key] = tensor
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": states})
+    return parts["best"]

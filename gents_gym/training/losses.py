@@ -1,0 +1,107 @@
+"""Held-out losses: models in, their nats per step on the same rows beside the exact p* out."""
+
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from gents_gym.models.exact import ExactModel
+from gents_gym.models.sequence import SequenceModel
+from gents_gym.randomness import stream
+from gents_gym.types import ActionRows
+
+PREFIXES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 400, 500)
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """Losses of each action summed over the rows before each prefix length, (N, P), by model."""
+
+    prefixes: tuple[int, ...]
+    sums: dict[str, np.ndarray]
+
+    def mean(self, name: str, prefix: int) -> tuple[float, float]:
+        """Return the mean loss per step of the first ``prefix`` rows and its standard error over actions."""
+        values = self.sums[name][:, self.prefixes.index(prefix)] / prefix
+        return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+
+    def gap(self, name: str, other: str, prefix: int) -> tuple[float, float]:
+        """Return the mean of one model's loss minus another's per step, paired by action, and its standard error."""
+        at = self.prefixes.index(prefix)
+        values = (self.sums[name][:, at] - self.sums[other][:, at]) / prefix
+        return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def measure(
+    models: Mapping[str, SequenceModel | ExactModel],
+    rows: ActionRows,
+    seed: int = 0,
+    on_model: Callable[[str], None] | None = None,
+) -> Losses:
+    """Return all models' losses on the same rows."""
+    length = rows.contexts.shape[1]
+    prefixes = tuple(sorted({prefix for prefix in PREFIXES if prefix < length} | {length}))
+    sums = {}
+    for name, model in models.items():
+        by_model = _exact_sums if isinstance(model, ExactModel) else _model_sums
+        sums[name] = by_model(model, rows, prefixes, seed)  # type: ignore[arg-type]
+        if on_model is not None:
+            on_model(name)
+    return Losses(prefixes, sums)
+
+
+def _exact_sums(model: ExactModel, rows: ActionRows, prefixes: tuple[int, ...], seed: int) -> np.ndarray:
+    rng = stream(seed, "training", 1, "test")
+    blocks = np.array_split(np.arange(len(rows)), -(-len(rows) // 500))
+
+    def log_marginal(block: np.ndarray, prefix: int) -> np.ndarray:
+        x, y = rows.contexts[block, :prefix], rows.outcomes[block, :prefix]
+        return model.log_marginal(rows.action_features[block], x, y, rng)
+
+    return np.stack([-np.concatenate([log_marginal(block, prefix) for block in blocks]) for prefix in prefixes], 1)
+
+
+def _model_sums(model: SequenceModel, rows: ActionRows, prefixes: tuple[int, ...], _: int) -> np.ndarray:
+    found = []
+    for block in np.array_split(np.arange(len(rows)), -(-len(rows) // 500)):
+        z, x, y = (torch.tensor(part[block]) for part in (rows.action_features, rows.contexts, rows.outcomes))
+        with torch.no_grad():
+            losses = binary_cross_entropy_with_logits(model.logits(z, x, y), y, reduction="none")  # (n, T)
+        found.append(losses.double().cumsum(1)[:, [prefix - 1 for prefix in prefixes]].numpy())
+    return np.concatenate(found)
+
+
+def draw_losses_by_step(losses: Losses, reference: str | None) -> bytes:
+    """Return a PNG: the mean loss between prefix lengths by model, and, beside it, above the reference's."""
+    figure = Figure(figsize=(11, 4.4), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    edges = np.array([0, *losses.prefixes])
+    steps = {
+        name: np.diff(np.concatenate([np.zeros((len(sums), 1)), sums], axis=1), axis=1) / np.diff(edges)
+        for name, sums in losses.sums.items()
+    }
+    for name, values in steps.items():
+        left.stairs(values.mean(axis=0), edges + 0.5, label=name, linewidth=1.5, baseline=None)
+        if reference is not None and name != reference:
+            above = values - steps[reference]
+            right.stairs(above.mean(axis=0), edges + 0.5, label=f"{name} − {reference}", linewidth=1.5, baseline=None)
+    for panel, title in ((left, "loss"), (right, f"loss above {reference}")):
+        panel.set_xscale("log")
+        panel.set_xlabel("step")
+        panel.set_ylabel("nats per step")
+        panel.set_title(title)
+        panel.grid(alpha=0.25)
+        panel.legend(frameon=False)
+    if reference is None:
+        right.set_visible(False)
+    else:
+        right.set_yscale("symlog", linthresh=1e-4)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()
