@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from contextlib import redirect_stderr
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,9 +20,9 @@ from threadpoolctl import threadpool_limits
 from tyro.conf import OmitArgPrefixes, subcommand
 
 from gents_gym import registry
+from gents_gym.bench import report, run_benchmarks
 from gents_gym.checks import InputError, check_integer
 from gents_gym.construct import agent_ids, parse_spec
-from gents_gym.evaluation.bench import report, run_benchmarks
 from gents_gym.evaluation.harness import (
     Evaluation,
     EvaluationConfig,
@@ -66,9 +66,8 @@ class Evaluate:
         """Play, print, write."""
         make_agents(self.config)  # bad input shows before the folder is made
         out = new_folder("out", self.out)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         try:
-            with Bar(*columns, console=Console(stderr=True), transient=True) as progress:
+            with _bar() as progress:
                 bar = progress.add_task("decisions", total=count_decisions(self.config))
                 found = evaluate(self.config, on_step=lambda n: progress.advance(bar, n))
         except BaseException:
@@ -80,6 +79,13 @@ class Evaluate:
         console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
         console.print(table)
         print(f"written to {out}: results.parquet, regret.png, manifest.json")
+
+
+def _bar() -> Bar:
+    """Return a progress bar with the time left, on a terminal alone; it vanishes when the work is done."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Bar(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def summary_table(found: Evaluation) -> Table:
@@ -137,6 +143,8 @@ class Train:
     """Learning rates to try; the lowest validation loss wins."""
     steps: int | None = None
     """Entries of each sequence whose loss counts, drawn anew for every batch."""
+    validation_actions: int | None = None
+    """Actions that choose epoch and learning rate, at the most."""
     replacement: bool | None = None
     """Bootstrap sequences with replacement, as the paper does, instead of permuting an action's rows."""
 
@@ -146,13 +154,13 @@ class Train:
         from gents_gym.training.run import train_to_folder
 
         preset, sizes = parse_spec(self.preset)
-        named = ("seed", "epochs", "batch", "horizon", "learning_rates", "steps", "replacement")
+        own = {"out", "preset", "env", "data", "action_features", "actions", "rows"}
+        named = [entry.name for entry in fields(self) if entry.name not in own]
         given = {name: value for name in named if (value := getattr(self, name)) is not None}
         config = preset_config(preset, model=sizes, **given)
         rows, validation, source = self._rows(config.horizon, config.validation_actions)
         n_batches = -(-len(rows) // config.batch)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Bar(*columns, console=Console(stderr=True)) as bars:
+        with _bar() as bars:
             bar = bars.add_task("batches", total=n_batches * config.epochs * len(config.learning_rates))
 
             def show(progress: Any) -> None:

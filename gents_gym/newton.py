@@ -78,17 +78,14 @@ class LogisticProblems:
         loss, chances = self.loss(solution)
         if start is not None:
             solution, loss, chances = self._better(solution, loss, chances, start)
+        rounding = 1e-14 * np.abs(self._rows).sum(axis=1)[:, None]  # (B, 1, K): no gradient is known better
         for _ in range(max_iterations):
             counted = chances if self._weights is None else chances * self._weights
             gradient = counted.swapaxes(1, 2) @ self._rows - self._target + self._pull(solution - self._center)
-            still = still & (np.abs(gradient).max(axis=2) > tolerance)
+            still = still & (np.abs(gradient) > np.maximum(tolerance, rounding)).any(axis=2)
             if not still.any():
                 break
-            curvature = self.hessian(chances)
-            # A free entry's curvature can underflow on saturated data; the bump keeps the solve regular.
-            scale = 1 + np.abs(curvature).max(axis=(2, 3), keepdims=True)
-            curvature = curvature + 1e-12 * scale * np.eye(self._shape[2])
-            step = np.linalg.solve(curvature, gradient[..., None])[..., 0] * still[..., None]
+            step = _solve_regular(self.hessian(chances), gradient) * still[..., None]
             solution, loss, chances = self._descend(solution, loss, chances, step)
         else:
             if still.any():
@@ -124,3 +121,13 @@ class LogisticProblems:
             np.where(lower, other_loss, loss),
             np.where(lower[:, None], other_chances, chances),
         )
+
+
+def _solve_regular(curvature: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """Return the Newton steps, (B, A, K); a bump on the diagonal keeps saturated or huge data solvable."""
+    bump = np.eye(curvature.shape[-1])
+    try:
+        return np.linalg.solve(curvature + 1e-12 * bump, gradient[..., None])[..., 0]
+    except np.linalg.LinAlgError:
+        scale = np.abs(curvature).max(axis=(2, 3), keepdims=True)
+        return np.linalg.solve(curvature + (1e-12 + 1e-15 * scale) * bump, gradient[..., None])[..., 0]

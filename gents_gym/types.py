@@ -125,7 +125,7 @@ class Tasks:
     @cached_property
     def rewards(self) -> np.ndarray:
         """R of the potential-outcomes table, (B, T, A)."""
-        return _frozen(np.asarray(self.reward_fn(self.outcomes)))
+        return _frozen(np.asarray(self.reward_fn(self.outcomes), np.float32))
 
     @property
     def hashes(self) -> tuple[str, ...]:

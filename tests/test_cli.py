@@ -5,11 +5,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from gents_gym import cli, registry
+from gents_gym import Rollout, cli, registry
+from gents_gym.evaluation.harness import Evaluation, EvaluationConfig
+from gents_gym.evaluation.rollout import summarize
 
 SMALL = "gents_gym/Synthetic-v0(horizon=10)"
+WIDE = "gents_gym/Synthetic-v0(context_dim=900, horizon=2)"
 
 
 def run(*arguments, cwd=None):
@@ -49,6 +55,18 @@ def test_evaluate_prints_a_table_and_writes_a_folder(tmp_path):
     assert json.loads((out / "manifest.json").read_text())["config"]["seed"] == 1
 
 
+def test_the_table_shows_the_summary():
+    rewards = np.arange(30.0).reshape(10, 3)
+    found = Evaluation(EvaluationConfig(("a",)), {"a": Rollout(np.zeros((10, 3), int), rewards, {"expected": rewards})})
+    found.seconds = {"a": 2e-6}
+    table = cli.summary_table(found)
+    cells = [next(iter(column.cells)) for column in table.columns]
+    s = summarize(rewards.sum(axis=1))
+    both = f"{s['mean']:.1f} ± {s['se']:.1f}"
+    assert cells == ["a", both, both, f"{s['median']:.1f}", f"{s['q90']:.1f}", f"{s['q99']:.1f}", "2.0"]
+    assert len({s["mean"], s["se"], s["median"], s["q90"], s["q99"]}) >= 4
+
+
 def test_agents_from_the_folder_one_stands_in(tmp_path):
     (tmp_path / "mine.py").write_text("class One:\n    def act(self, observation):\n        return 1\n")
     (tmp_path / "agents").mkdir()
@@ -77,11 +95,25 @@ def test_help_helps(monkeypatch, capsys, command):
         (["--agents", "linucb", "--env", "Nope-v0"], "env 'Nope-v0' cannot be made"),
         (["--agents", "linucb", "--oracle", "logistc"], "unknown policy class 'logistc'; did you mean 'logistic'?"),
         (["--agents", "linucb", "--taskz", "3"], "--taskz"),
+        (["--agents", "linucb(intercept=yes)"], "intercept must be True or False, got 'yes'"),
+        (["--agents", "oracle(policy=3)"], "got 3"),
+        (["--agents", "broken:Agent"], "cannot import agent 'broken:Agent': SyntaxError"),
+        (["--agents", "raising:Agent"], "agent 'raising:Agent' cannot be made: RuntimeError: no"),
+        (["--agents", "linucb", "--env", "CartPole-v1"], "envs must observe 'context' and 'action_features'"),
+        (["--agents", "linucb", "--env", f"{SMALL[:-1]}, horizon=9)"], "each once"),
+        (["--agents", "linucb", "--env", "gents_gym/Synthetic-v0(horizon=100000000000)"], "Unable to allocate"),
+        (
+            ["--agents", "lints(prior=fitted)", "--training-actions", "2", "--env", WIDE],
+            "rows must have at least 1125 rows per action",
+        ),
         (["--agents", "nope:Nope"], "cannot import agent 'nope:Nope': No module named 'nope'"),
         ([], "--agents"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_status_2(monkeypatch, capsys, tmp_path, arguments, message):
+    (tmp_path / "broken.py").write_text("class Agent(")
+    (tmp_path / "raising.py").write_text("class Agent:\n    def __init__(self):\n        raise RuntimeError('no')")
+    monkeypatch.syspath_prepend(tmp_path)
     out = tmp_path / "out"
     assert main(monkeypatch, "evaluate", *arguments, "--out", out) == 2
     shown = capsys.readouterr().err.strip()
@@ -107,6 +139,8 @@ def test_a_used_folder_is_refused_and_kept(monkeypatch, capsys, tmp_path):
 
 
 def test_an_unwritable_folder(monkeypatch, capsys):
+    assert main(monkeypatch, "evaluate", "--agents", "linucb", "--out", "x" * 300) == 2
+    assert "File name too long" in capsys.readouterr().err
     assert main(monkeypatch, "evaluate", "--agents", "linucb", "--out", "/proc/gents-gym") == 2
     assert "out must be a writable folder, got '/proc/gents-gym'" in capsys.readouterr().err
 
@@ -115,3 +149,54 @@ def test_bench_as_json(monkeypatch, capsys):
     monkeypatch.setattr(cli, "run_benchmarks", lambda: {"vector_env_speedup": 2.0, "linucb_vs_mabwiser": None})
     assert main(monkeypatch, "bench", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"vector_env_speedup": 2.0, "linucb_vs_mabwiser": None}
+
+
+def test_train_from_an_environment_and_from_logs(monkeypatch, capsys, tmp_path):
+    small = ("--actions", 20, "--rows", 15, "--horizon", 10, "--epochs", 1)
+    assert main(monkeypatch, "train", *small, "--out", tmp_path / "filter") == 0
+    assert main(monkeypatch, "train", *small, "--preset", "paper(hidden_layers=1)", "--out", tmp_path / "paper") == 0
+    assert json.loads((tmp_path / "paper" / "config.json").read_text())["config"]["hidden_layers"] == 1
+    rng = np.random.default_rng(0)
+    log = {"action": rng.integers(8, size=200), "x": rng.normal(size=200), "outcome": rng.integers(2, size=200)}
+    pq.write_table(pa.table(log), tmp_path / "log.parquet")
+    pq.write_table(pa.table({"action": range(8), "z": rng.normal(size=8)}), tmp_path / "z.parquet")
+    logs = ("--data", tmp_path / "log.parquet", "--action-features", tmp_path / "z.parquet")
+    assert main(monkeypatch, "train", *logs, "--epochs", 1, "--out", tmp_path / "logged") == 0
+    assert "logs: log.parquet, z.parquet" in (tmp_path / "logged" / "README.md").read_text()
+    assert "filter model written to" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--preset", "filer"], "unknown preset 'filer'; did you mean 'filter'?"),
+        (["--preset", "paper(layers=2)"], "unknown size of a paper model: 'layers'"),
+        (["--data", "x.parquet"], "data and action_features must be given together, got no action_features"),
+        (["--data", "x.parquet", "--action-features", "y"], "data must be a Parquet or CSV file, got 'x.parquet'"),
+        (["--env", "CartPole-v1"], "envs must observe"),
+        (["--epochs", "0"], "epochs must be at least 1, got 0"),
+        (["--actions", "0"], "actions must be at least 1, got 0"),
+    ],
+)
+def test_bad_training_input_is_one_line(monkeypatch, capsys, tmp_path, arguments, message):
+    out = tmp_path / "out"
+    small = ("--actions", 20, "--rows", 15, "--horizon", 10)
+    assert main(monkeypatch, "train", *small, *arguments, "--out", out) == 2
+    shown = capsys.readouterr().err.strip()
+    assert message in shown
+    assert len(shown.splitlines()) == 1
+    assert not (out / "config.json").exists()
+
+
+def test_losses_are_printed_beside_the_exact_ones(monkeypatch, capsys, tmp_path):
+    out = tmp_path / "losses.png"
+    small = ("--models", "synthetic-filter", "exact", "--actions", 30, "--env", "gents_gym/Synthetic-v0(horizon=20)")
+    assert main(monkeypatch, "losses", *small, "--out", out) == 0
+    shown = capsys.readouterr().out
+    assert "first 10" in shown
+    assert "synthetic-filter is above exact by" in shown
+    assert out.exists()
+    assert main(monkeypatch, "losses", *small, "--out", out) == 2
+    assert "out must be a new file" in capsys.readouterr().err
+    assert main(monkeypatch, "losses", "--models", "synthetic-filtr") == 2
+    assert "unknown model, and no folder: 'synthetic-filtr'" in capsys.readouterr().err

@@ -1,3 +1,6 @@
+import functools
+import pickle
+
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
@@ -68,6 +71,34 @@ def test_load_never_brings_code_and_wants_the_same_reward(tasks, tmp_path):
     with pytest.raises(InputError, match=r"reward_fn must be the one in the file, .*:half, got .*:identity"):
         Tasks.load(path)
     assert Tasks.load(path, reward_fn=half).means is None
+
+
+def test_every_flipped_bit_is_noticed_and_saving_is_reproducible(tmp_path):
+    small = Synthetic(n_actions=2, horizon=1, context_dim=2).sample(0, [0])
+    path = small.save(tmp_path / "tasks.safetensors")
+    data = path.read_bytes()
+    assert small.save(tmp_path / "again").read_bytes() == data
+    for position in range(len(data)):
+        damaged = bytearray(data)
+        damaged[position] ^= 1
+        path.write_bytes(damaged)
+        with pytest.raises(InputError):
+            Tasks.load(path)
+
+
+def test_pickled_tasks_stay_read_only(tasks):
+    copy = pickle.loads(pickle.dumps(tasks))
+    assert same(copy, tasks)
+    with pytest.raises(ValueError, match="read-only"):
+        copy.outcomes[0, 0, 0] = 1
+
+
+def test_saving_names_what_is_wrong(tasks, tmp_path):
+    with pytest.raises(InputError, match=r"path must lie in a folder that exists, got '.*/no/x'"):
+        tasks.save(tmp_path / "no" / "x")
+    nameless = Tasks(tasks.action_features, tasks.contexts, tasks.outcomes, reward_fn=functools.partial(half))
+    with pytest.raises(InputError, match="reward_fn must be a function with a name to be saved"):
+        nameless.save(tmp_path / "x")
 
 
 def test_load_refuses_what_is_damaged_or_foreign(tasks, tmp_path):

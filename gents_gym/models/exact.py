@@ -23,9 +23,7 @@ def paper_prior(features: np.ndarray, n_slopes: int) -> tuple[np.ndarray, np.nda
     """
     features = np.asarray(features, np.float64)
     if features.shape[-1] != FEATURE_DIM:
-        raise InputError(
-            f"action_features must have {FEATURE_DIM} entries for the exact model, got {features.shape[-1]}"
-        )
+        raise InputError(f"action_features must have {FEATURE_DIM} entries for p*, got {features.shape[-1]}")
     mean = np.ones((*features.shape[:-1], 1 + n_slopes))
     variance = np.full_like(mean, SPREAD**2)
     mean[..., 0] = features.sum(axis=-1)

@@ -31,7 +31,7 @@ class LogisticPolicy:
 
     def scores(self, context: np.ndarray) -> np.ndarray:
         """Return predicted rewards, (B, D) to (B, A) or (B, T, D) to (B, T, A)."""
-        losing, winning = self.reward_fn(np.array([0.0, 1.0]))
+        losing, winning = np.asarray(self.reward_fn(np.array([0.0, 1.0])), np.float64)
         return losing + (winning - losing) * self.probability(context)
 
 

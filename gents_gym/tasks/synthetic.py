@@ -39,7 +39,7 @@ class Synthetic:
         """Return the tasks at ``indices`` of the stream (seed, split)."""
         rngs = [stream(seed, "task", index, split) for index in indices]
         features, contexts, outcomes, chances = self._draw(rngs, self.n_actions, self.horizon)
-        losing, winning = self.reward_fn(np.array([0.0, 1.0], np.float32))
+        losing, winning = np.asarray(self.reward_fn(np.array([0.0, 1.0])), np.float32)
         plain = (losing, winning) == (0, 1)
         means = chances if plain else losing + (winning - losing) * chances
         return Tasks(features, contexts, outcomes, means, oracle="logistic", reward_fn=self.reward_fn)

@@ -91,7 +91,8 @@ def draw_losses_by_step(losses: Losses, reference: str | None) -> bytes:
         if reference is not None and name != reference:
             above = values - steps[reference]
             right.stairs(above.mean(axis=0), edges + 0.5, label=f"{name} − {reference}", linewidth=1.5, baseline=None)
-    for panel, title in ((left, "loss"), (right, f"loss above {reference}")):
+    titles = [(left, "loss")] + ([(right, f"loss above {reference}")] if reference is not None else [])
+    for panel, title in titles:
         panel.set_xscale("log")
         panel.set_xlabel("step")
         panel.set_ylabel("nats per step")

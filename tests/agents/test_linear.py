@@ -126,6 +126,49 @@ def test_fitted_prior_is_scikit_learns_least_squares(intercept):
     assert found.noise == pytest.approx(np.var(residuals, ddof=1), rel=1e-5)
 
 
+def test_agents_learn_from_rewards_and_not_from_outcomes():
+    """With R(y) = 1 − y on outcomes y, all agents and priors are as with R(y) = y on outcomes 1 − y."""
+    rng = np.random.default_rng(0)
+    contexts, outcomes = rng.normal(size=(50, 3, 4)), rng.integers(2, size=(50, 3)).astype(float)
+    flipped = TaskInfo(np.zeros((3, 2, 1)), 2, 4, reward_fn=lambda y: 1 - y)
+    plain = TaskInfo(np.zeros((3, 2, 1)), 2, 4)
+    rows = rng.normal(size=(9, 30, 4)), rng.integers(2, size=(9, 30)).astype(float)
+    for spec in ("linucb", "lints", "lints(prior=fitted)"):
+        played = []
+        for info, sign in ((flipped, outcomes), (plain, 1 - outcomes)):
+            agent = make_agent(spec)
+            history = ActionRows(np.zeros((9, 1)), rows[0], rows[1] if info is flipped else 1 - rows[1], info.reward_fn)
+            if isinstance(agent, LinTS):
+                agent.fit(history)
+            agent.reset(info, [np.random.default_rng(i) for i in range(3)])
+            for x, y in zip(contexts, sign, strict=True):
+                played.append(agent.act(x))
+                agent.observe(x, played[-1], y)
+        assert np.array_equal(played[:50], played[50:])
+
+
+def test_contexts_in_any_memory_order_give_the_same_bits():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 6, 5))
+    found = []
+    for order in ("C", "F"):
+        posterior = LinearPosterior(LinearPrior.isotropic(5, 1.0), TaskInfo(np.zeros((6, 2, 1)), 2, 5), False)
+        for row in x:
+            posterior.update(np.array(row, order=order), np.zeros(6, int), row[:, 0])
+        found.append(posterior.predict(np.array(x[0], order=order)))
+    assert np.array_equal(found[0][0], found[1][0])
+    assert np.array_equal(found[0][1], found[1][1])
+
+
+def test_constant_outcomes_fit_a_prior_that_plays():
+    rows = ActionRows(np.zeros((5, 1)), np.random.default_rng(0).normal(size=(5, 50, 3)), np.zeros((5, 50)))
+    prior = fit_prior(rows, intercept=False)
+    assert prior.noise > 0
+    posterior = LinearPosterior(prior, TaskInfo(np.zeros((1, 2, 1)), 2, 3), False)
+    posterior.update(np.ones((1, 3)), np.array([0]), np.array([0.0]))
+    assert np.isfinite(posterior.predict(np.ones((1, 3)))).all()
+
+
 def test_fitting_wants_enough_rows_and_actions():
     rows = Synthetic().sample_actions(0, range(5), 6)
     with pytest.raises(InputError, match="rows must have at least 7 rows per action to fit 5 coefficients, got 6"):

@@ -4,7 +4,7 @@ import pytest
 
 from gents_gym import InputError, TaskInfo, make_agent, rollout
 from gents_gym.agents.per_task import PerTask
-from gents_gym.evaluation.bench import LeanLinUCB
+from gents_gym.bench import LeanLinUCB
 from gents_gym.tasks.synthetic import Synthetic
 
 
@@ -64,6 +64,22 @@ def test_act_alone_is_enough_and_the_class_can_be_named(tmp_path, monkeypatch):
     assert (record.actions == 3).all()
 
 
+def test_objects_are_told_rewards():
+    told = []
+
+    class Listener:
+        def act(self, observation):
+            return 0
+
+        def observe(self, observation, action, reward):
+            told.append(reward)
+
+    agent = PerTask(Listener)
+    agent.reset(TaskInfo(np.zeros((2, 3, 1)), 3, 4, reward_fn=lambda y: 1 - y / 4), [np.random.default_rng(0)] * 2)
+    agent.observe(np.zeros((2, 4)), np.zeros(2, int), np.array([0.0, 1.0]))
+    assert told == [1.0, 0.75]
+
+
 def test_bad_agents_and_actions():
     with pytest.raises(InputError, match="agent must be a class, a function or"):
         PerTask(3)
@@ -75,7 +91,11 @@ def test_bad_agents_and_actions():
     with pytest.raises(InputError, match=r"action must lie in \[0, 10\), got 10"):
         rollout(envs(), PerTask(Wild))
     with pytest.raises(InputError, match="cannot import agent 'nowhere:Agent'"):
-        PerTask("nowhere:Agent").reset(TaskInfo(np.zeros((1, 2, 1)), 2, 3), [np.random.default_rng(0)])
+        PerTask("nowhere:Agent")
+    with pytest.raises(InputError, match=r"agent must make objects with act\(observation\), got '/"):
+        PerTask("os:getcwd")
+    with pytest.raises(InputError, match="unknown agent 'linucb'; known: none"):
+        PerTask("linucb")
 
 
 def test_the_benchmarks_yardstick_plays_linucb():

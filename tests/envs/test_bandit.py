@@ -36,6 +36,14 @@ def test_reward_is_r_of_the_outcome_and_r_is_a_plain_argument():
         assert reward == 1 - info["outcome"] / 2
 
 
+def test_any_integer_type_is_an_action():
+    for kind in (np.uint8, np.uint64, np.int32):
+        env, envs = BanditEnv(SMALL), make()
+        env.reset(seed=0)
+        envs.reset(seed=0)
+        assert env.step(kind(1))[1] == envs.step(np.ones(3, kind))[1][0]
+
+
 def test_resets_walk_through_the_stream_and_a_seed_starts_it_anew():
     envs = make()
     numbers = [envs.reset(seed=seed)[1]["task"].tolist() for seed in (4, None, None, 4)]
@@ -205,6 +213,13 @@ def test_bad_arguments_of_gym_make(arguments, message):
         gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, **arguments)
 
 
+def test_tasks_must_be_a_distribution():
+    with pytest.raises(InputError, match="tasks must be a task distribution or its id, got 3"):
+        gym.make("gents_gym/Synthetic-v0", tasks=3)
+    with pytest.raises(InputError, match="task distribution 'os:getcwd' must have sample and sample_actions"):
+        gym.make("gents_gym/Synthetic-v0", tasks="os:getcwd")
+
+
 def test_vector_arguments_on_the_single_environment():
     with pytest.raises(InputError, match=r"arguments of gym\.make_vec"):
         gym.make("gents_gym/Synthetic-v0", autoreset_mode="Disabled")
@@ -236,6 +251,8 @@ def wrong_tasks(**changes):
         ({"task": [0, 1]}, r"options\['task'\] must be a Tasks batch or 3 task numbers of at least 0"),
         ({"task": [0, 1, -1]}, r"options\['task'\] must be a Tasks batch or 3 task numbers"),
         ({"task": 2}, r"options\['task'\] must be a Tasks batch or 3 task numbers"),
+        ({"task": [[0], [1, 2]]}, r"options\['task'\] must be a Tasks batch"),
+        ({"task": wrong_tasks(outcomes=np.full((3, 5, 4), 1e7))}, r"outcomes must lie within ±1e\+06, got 1e\+07"),
         ({"task": "first"}, r"options\['task'\] must be a Tasks batch"),
         ({"tsak": 1}, r"unknown option of reset: 'tsak'; did you mean 'task'\?"),
         ({"reset_mask": [True]}, r"reset_mask must be booleans of shape \(B,\)=\(3,\)"),

@@ -48,6 +48,7 @@ def test_both_views_render(mode, kind):
     envs.reset(seed=0)
     frames = envs.render()
     assert len(frames) == 2
+    assert np.any(frames[0] != frames[1])
     assert all(isinstance(frame, kind) for frame in frames)
 
 

@@ -1,6 +1,7 @@
 import io
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.image import imread
 
 from gents_gym import Rollout
@@ -25,6 +26,22 @@ def test_a_panel_per_regret_and_one_of_rewards_without_tables():
 def test_the_picture_shows_the_numbers():
     assert draw_regret({"a": record(1)}, "env") == draw_regret({"a": record(1)}, "env")
     assert draw_regret({"a": record(1)}, "env") != draw_regret({"a": record(1, privileged=True)}, "env")
+
+
+def test_curves_and_bands_are_the_mean_and_one_standard_error(monkeypatch):
+    lines, bands = [], []
+    plot, fill = Axes.plot, Axes.fill_between
+    monkeypatch.setattr(Axes, "plot", lambda *a, **k: lines.append(a[2]) or plot(*a, **k))
+    monkeypatch.setattr(Axes, "fill_between", lambda *a, **k: bands.append(a[2:4]) or fill(*a, **k))
+    draw_regret({"a": record(1)}, "env")
+    mean, error = record(1).curve("oracle")
+    assert len(lines) == len(bands) == 3
+    for line, (low, high) in zip(lines, bands, strict=True):
+        assert np.allclose(line, mean)
+        assert np.allclose(low, mean - error)
+        assert np.allclose(high, mean + error)
+    assert mean[-1] > 0
+    assert error[-1] > 0
 
 
 def test_a_single_task_has_a_curve_and_no_band():

@@ -36,6 +36,27 @@ def test_the_block_size_does_not_show():
         assert np.array_equal(one.rollouts[spec].actions, other.rollouts[spec].actions)
 
 
+def test_another_oracle_is_measured_against():
+    plain, other = (
+        evaluate(config("random", oracle=oracle)).rollouts["random"] for oracle in (None, "logistic(C=0.01)")
+    )
+    assert np.array_equal(plain.actions, other.actions)
+    assert not np.array_equal(plain.regret["oracle"], other.regret["oracle"])
+
+
+def test_agents_are_fitted_to_rows_of_the_train_split(monkeypatch):
+    asked = []
+    original = Synthetic.sample_actions
+
+    def spy(self, seed, indices, n_rows, split="train"):
+        asked.append((len(indices), n_rows, split))
+        return original(self, seed, indices, n_rows, split)
+
+    monkeypatch.setattr(Synthetic, "sample_actions", spy)
+    evaluate(config("lints(prior=fitted)"))
+    assert asked == [(30, 1000, "train")]
+
+
 def test_the_split_is_played():
     test, train = (evaluate(config("linucb", split=split)) for split in ("test", "train"))
     assert test.task_hashes != train.task_hashes
@@ -79,6 +100,12 @@ def test_the_same_call_gives_the_same_bytes(tmp_path):
         ({"split": "tst"}, "unknown split 'tst'; did you mean 'test'"),
         ({"oracle": "mlpp"}, "unknown policy class 'mlpp'"),
         ({"env": "gents_gym/Sinthetic-v0"}, "env 'gents_gym/Sinthetic-v0' cannot be made: .*Did you mean: `Synthetic`"),
+        ({"env": "gents_gym/Synthetic-v0(split=train)"}, "env's options must be of the task, got 'split'"),
+        ({"env": "gents_gym/Synthetic-v0(num_envs=3)"}, "env's options must be of the task, got 'num_envs'"),
+        ({"env": "gents_gym/Synthetic-v0(reward_fn=3)"}, "reward_fn must map outcomes to rewards, got 3"),
+        ({"env": "CartPole-v1"}, "envs must observe 'context' and 'action_features'"),
+        ({"env": "nowhere:Env-v0"}, "env 'nowhere:Env-v0' cannot be made: No module named 'nowhere'"),
+        ({"oracle": "os:getcwd"}, "policy class 'os:getcwd' must have fit"),
         ({"env": "gents_gym/Synthetic-v0(horizon=0)"}, "horizon must be at least 1, got 0"),
     ],
 )

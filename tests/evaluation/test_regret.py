@@ -71,9 +71,13 @@ def test_single_form_records_at_the_end_alone(oracle):
     for t in range(T):
         *_, info = env.step(t % 10)
         assert ("regret" in info) == (t == T - 1)
-    if oracle != "logistic(C=0.01)":
-        expected = slow_regret(DISTRIBUTION.sample(4, [0]), np.arange(T) % 10)
-        assert info["regret"] == pytest.approx(expected, abs=1e-5)
+    task = DISTRIBUTION.sample(4, [0])
+    expected = slow_regret(task, np.arange(T) % 10)
+    if oracle == "logistic(C=0.01)":
+        found = regret(task, np.arange(T)[None] % 10, oracle_actions(task, oracle))
+        assert found["expected"].sum() != pytest.approx(expected["expected"], abs=1e-3)
+        expected = {name: steps.sum() for name, steps in found.items()}
+    assert info["regret"] == pytest.approx(expected, abs=1e-5)
 
 
 def test_the_key_clashes_with_nobodys():
@@ -118,6 +122,16 @@ def test_vector_form_records_every_slots_episodes(mode):
             envs.reset(options={"reset_mask": terminated})
         fresh = terminated
     assert recorded >= 9
+
+
+def test_the_vector_form_takes_another_oracle_too():
+    envs = VectorRecordRegret(gym.make_vec(ID, num_envs=2, horizon=T, autoreset_mode="Disabled"), "logistic(C=0.01)")
+    envs.reset(seed=4)
+    for _ in range(T):
+        *_, info = envs.step(np.zeros(2, int))
+    tasks = DISTRIBUTION.sample(4, range(2))
+    found = regret(tasks, np.zeros((2, T), int), oracle_actions(tasks, "logistic(C=0.01)"))
+    assert info["regret"]["expected"] == pytest.approx(found["expected"].sum(axis=1), abs=1e-5)
 
 
 def test_foreign_environments_have_no_regret():

@@ -79,6 +79,54 @@ def test_a_foreign_vector_environment_gives_rewards_alone(mode):
     assert np.array_equal(later.rewards, record.rewards)
 
 
+class Drift(Uneven):
+    """Forty steps of contexts that change, with an outcome that is not the reward."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.left = 40
+        return self._observation(), {}
+
+    def _observation(self):
+        context = self.np_random.normal(size=3).clip(-9, 9).astype(np.float32)
+        return {"context": context, "action_features": np.zeros((2, 1), np.float32)}
+
+    def step(self, action):
+        observation, _, over, _, _ = super().step(action)
+        outcome = float(self.np_random.random() < 0.3 + 0.4 * action)
+        return observation, outcome / 2, over, False, {"outcome": outcome}
+
+
+def test_an_environment_that_reuses_its_buffers_is_read_in_time():
+    actions = [
+        rollout(SyncVectorEnv([Drift] * 3, copy=copy), make_agent("linucb"), seed=3).actions for copy in (True, False)
+    ]
+    assert np.array_equal(*actions)
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
+def test_agents_observe_outcomes_and_not_rewards(mode):
+    class Recorder:
+        def reset(self, info, rngs):
+            self.seen = []
+
+        def act(self, context):
+            return np.zeros(2, int)
+
+        def observe(self, context, action, outcome):
+            self.seen.append(outcome.copy())
+
+    agent = Recorder()
+    record = rollout(SyncVectorEnv([Drift] * 2, autoreset_mode=mode), agent)
+    assert np.array_equal(np.stack(agent.seen, axis=1), 2 * record.rewards)
+
+
+def test_uneven_episodes_that_nobody_resets_are_refused():
+    envs = SyncVectorEnv([Uneven] * 3, autoreset_mode=AutoresetMode.DISABLED)
+    with pytest.raises(InputError, match="episodes must end together"):
+        rollout(envs, make_agent("random"), seed=0)
+
+
 def test_episodes_of_different_lengths_end_each_at_its_own():
     envs = SyncVectorEnv([Uneven] * 3, autoreset_mode=AutoresetMode.NEXT_STEP)
     record = rollout(envs, make_agent("random"), seed=0)
@@ -139,6 +187,29 @@ def test_another_oracle_and_a_policy_class_object():
     assert np.array_equal(record.regret["oracle"], tasks.outcomes[:, :, 0] - record.rewards)
 
 
+def test_a_policy_class_by_name_needs_fit_alone(tmp_path, monkeypatch):
+    (tmp_path / "their_policy.py").write_text(
+        "import numpy as np\n"
+        "class Last:\n"
+        "    def fit(self, contexts, outcomes, warm_start=None):\n"
+        "        self.n = outcomes.shape[2]\n"
+        "        return self\n"
+        "    def scores(self, context):\n"
+        "        return np.broadcast_to(np.arange(self.n), (*context.shape[:-1], self.n))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    record = rollout(make(), "random", oracle="their_policy:Last")
+    tasks = Synthetic(horizon=30).sample(0, range(4))
+    assert np.array_equal(record.regret["oracle"], tasks.outcomes[:, :, -1] - record.rewards)
+
+
+def test_the_oracle_agent_maximises_rewards():
+    envs = make(reward_fn="numpy:logical_not")
+    record = rollout(envs, "oracle")
+    assert (record.regret["oracle"] == 0).all()
+    assert record.rewards.mean() > rollout(envs, "random").rewards.mean() + 0.2
+
+
 def test_progress_is_told():
     told = []
     rollout(make(), make_agent("random"), on_step=lambda: told.append(1))
@@ -158,6 +229,15 @@ def test_bad_input():
         rollout(make(), make_agent("random"), oracle="logistik")
     with pytest.raises(InputError, match="envs must observe 'context' and 'action_features'"):
         rollout(gym.make_vec("CartPole-v1", num_envs=2), make_agent("random"))
+    for oracle in (3, "os:getcwd"):
+        with pytest.raises(InputError, match=r"with fit|must have fit"):
+            rollout(make(), make_agent("random"), oracle=oracle)
+    with pytest.raises(InputError, match="envs must be a vector environment"):
+        rollout(gym.make(ID), make_agent("random"))
+    with pytest.raises(InputError, match="agent must have reset, act and observe"):
+        rollout(make(), object())
+    with pytest.raises(InputError, match="unknown measure 'orcale'; did you mean 'oracle'"):
+        rollout(make(), "random").cumulative("orcale")
     theirs = SyncVectorEnv([lambda: gym.make(ID, horizon=5)])
     with pytest.raises(InputError, match=r"agent Oracle.* needs the tasks' tables, and .* has none"):
         rollout(theirs, make_agent("oracle"))

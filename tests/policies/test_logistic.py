@@ -131,12 +131,56 @@ def test_a_tasks_fit_does_not_depend_on_its_batch():
             np.full((2, 5, 3), 0.5),
             "outcomes must be 0 or 1 for the logistic policy class, got 0.5",
         ),
+        (np.zeros((2, 0, 3)), np.zeros((2, 0, 3)), "the number of rows T must be at least 1, got 0"),
+        (np.zeros((2, 5, 0)), np.zeros((2, 5, 3)), "the context size D must be at least 1, got 0"),
         (np.full((2, 5, 3), np.inf), np.zeros((2, 5, 3)), "contexts must be finite, got inf"),
     ],
 )
 def test_bad_tables(contexts, outcomes, message):
     with pytest.raises(InputError, match=message):
         Logistic().fit(contexts, outcomes)
+
+
+def test_saturated_data_are_solved():
+    """Separable by the intercept's side alone: its curvature underflows on the way."""
+    contexts = np.linspace(-1, 1, 40)[None, :, None] * 1e4
+    outcomes = (contexts > 30).astype(float)
+    found = Logistic().fit(contexts, outcomes).coefficients
+    assert np.abs(found - scikit(contexts, outcomes)).max() < 1e-4
+
+
+@pytest.mark.parametrize("scale", [1e12, 1e100, 1e200, np.inf])
+def test_a_diverged_warm_start_is_left_behind(scale):
+    contexts, outcomes = problems(2, 100, 2, 3, seed=6)
+    good = Logistic().fit(contexts, outcomes)
+    if np.isinf(scale):
+        with pytest.raises(InputError, match="warm_start must be finite"):
+            Logistic().fit(contexts, outcomes, warm_start=type(good)(good.coefficients * scale, good.constant))
+        return
+    far = type(good)(np.full_like(good.coefficients, scale), good.constant)
+    assert np.abs(Logistic().fit(contexts, outcomes, warm_start=far).coefficients - good.coefficients).max() < 1e-6
+
+
+def test_duplicated_columns_are_no_obstacle():
+    contexts, outcomes = problems(1, 100, 2, 2, seed=9)
+    doubled = np.concatenate([contexts, contexts], axis=2)
+    found = Logistic().fit(doubled, outcomes).coefficients
+    assert np.abs(found - scikit(doubled, outcomes)).max() < 1e-4
+    assert np.isfinite(Logistic().fit(doubled * 1e6, outcomes).coefficients).all()
+    with pytest.warns(UserWarning, match="logistic fits stopped after 100 steps"):
+        assert np.isfinite(Logistic().fit(doubled * 1e8, outcomes).coefficients).all()
+
+
+def test_the_block_of_memory_does_not_show(monkeypatch):
+    contexts, outcomes = problems(5, 60, 3, 4, seed=10)
+    whole = Logistic().fit(contexts, outcomes).coefficients
+    monkeypatch.setattr("gents_gym.policies.logistic.BLOCK_BYTES", 1)
+    assert np.abs(Logistic().fit(contexts, outcomes).coefficients - whole).max() < 1e-9
+
+
+def test_stopping_early_is_said():
+    with pytest.warns(UserWarning, match="logistic fits stopped after 1 steps"):
+        Logistic(max_iterations=1).fit(*problems(1, 50, 2, 3, seed=0))
 
 
 def test_bad_options_and_starts():

@@ -123,6 +123,29 @@ def test_means_are_of_the_reward():
     assert np.allclose(tasks.rewards, 0.8 - 0.5 * plain.outcomes)
 
 
+def test_single_actions_share_no_numbers_with_tasks():
+    task = Synthetic(n_actions=2, horizon=5).sample(0, [0], "train")
+    rows = Synthetic(n_actions=2, horizon=5).sample_actions(0, [0], 5, "train")
+    assert not np.isin(rows.action_features, task.action_features).any()
+
+
+def test_rows_carry_the_reward_function():
+    assert Synthetic(reward_fn=np.square).sample_actions(0, [0], 3).reward_fn is np.square
+
+
+@pytest.mark.parametrize(
+    ("reward_fn", "message"),
+    [
+        (np.negative, r"reward_fn must map each outcome to a reward in \[0, 1\], got \[-0.0, -1.0\]"),
+        (np.sum, r"reward_fn must map each outcome to a reward in \[0, 1\], got 1.0"),
+        (3, "reward_fn must map outcomes to rewards, got 3"),
+    ],
+)
+def test_bad_rewards(reward_fn, message):
+    with pytest.raises(InputError, match=message):
+        Synthetic(reward_fn=reward_fn)
+
+
 def test_sizes_are_arguments():
     tasks = Synthetic(n_actions=2, horizon=1, context_dim=2).sample(0, [0, 1])
     assert isinstance(tasks, Tasks)

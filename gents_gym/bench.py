@@ -13,6 +13,7 @@ from gents_gym.construct import make_agent, make_tasks
 from gents_gym.types import TaskInfo, Tasks
 
 B = 256  # tasks side by side
+TRAINED = 500  # actions in the batch whose training is timed
 ROUNDS = 3  # every contestant runs so often, in turn; its best rate counts, which noise disturbs least
 
 
@@ -63,6 +64,7 @@ def run_benchmarks() -> dict[str, float | None]:
         "linucb_batch_speedup": batch / rates["linucb_single_decisions_per_second"],
         "linucb_vs_mabwiser": None if mabwiser is None else batch / mabwiser,
         **rates,
+        **_training_times(),
     }
 
 
@@ -70,9 +72,44 @@ def report(found: dict[str, float | None]) -> str:
     """Return the benchmarks' results as a table of lines."""
     lines = []
     for name, value in found.items():
-        shown = "not installed" if value is None else f"{value:,.1f}×" if "_per_" not in name else f"{value:,.0f}"
+        if value is None:
+            shown = "not installed"
+        elif "_per_" in name:
+            shown = f"{value:,.0f}"
+        else:
+            shown = f"{value:,.2f}" if name.startswith("train_") else f"{value:,.1f}×"
         lines.append(f"{name.replace('_', ' '):<40} {shown:>16}")
     return "\n".join(lines)
+
+
+def _training_times() -> dict[str, float]:
+    """Return the seconds of an epoch on 10,000 actions, from one batch, and what the products alone would leave."""
+    import torch
+
+    from gents_gym.training.data import RowSets
+    from gents_gym.training.loop import preset_config, train
+
+    torch.set_num_threads(1)
+    found = {}
+    rows = RowSets.from_rows(make_tasks("synthetic").sample_actions(0, range(TRAINED), 1000))
+    few = rows.choose(np.arange(2))
+    for preset in ("filter", "paper"):
+        config = preset_config(preset, epochs=ROUNDS, learning_rates=(0.01,), batch=TRAINED)
+        ticks = [time.perf_counter()]
+        train(rows, few, config, on_batch=lambda _, ticks=ticks: ticks.append(time.perf_counter()))  # type: ignore[misc]
+        found[f"train_{preset}_epoch_seconds"] = min(np.diff(ticks)[1:]) * 10_000 / TRAINED
+    config = preset_config("paper")
+    n_rows, width, inputs = TRAINED * (config.steps or config.horizon), 100, 37
+    shapes = [(inputs, width), (width, width), (width, width), (width, width), (width, 1)]
+    made = [(torch.randn(n_rows, a), torch.randn(a, b), torch.randn(n_rows, b)) for a, b in shapes]
+
+    def products() -> None:
+        for x, weights, gradient in made:  # forward, and backward to the weights and to the input
+            _ = x @ weights, x.T @ gradient, gradient @ weights.T
+
+    seconds = n_rows / max(_rate(products, n_rows) for _ in range(ROUNDS)) * 10_000 / TRAINED
+    found["train_paper_share_outside_products"] = 1 - seconds / found["train_paper_epoch_seconds"]
+    return found
 
 
 def _rate(work: Callable[[], Any], amount: int) -> float:

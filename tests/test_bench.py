@@ -1,12 +1,15 @@
 import pytest
 
-from gents_gym.evaluation import bench
+from gents_gym import bench
 
 
 def test_benchmarks_report_ratios_of_rates_of_one_run(monkeypatch):
     monkeypatch.setattr(bench, "B", 4)
-    monkeypatch.setattr(bench, "ROUNDS", 1)
+    monkeypatch.setattr(bench, "ROUNDS", 2)
+    monkeypatch.setattr(bench, "TRAINED", 5)
     found = bench.run_benchmarks()
+    assert found["train_filter_epoch_seconds"] > 0
+    assert 0 < found["train_paper_share_outside_products"] < 1
     assert found["vector_env_speedup"] == pytest.approx(
         found["vector_env_steps_per_second"] / found["single_env_steps_per_second"]
     )
@@ -21,7 +24,8 @@ def test_benchmarks_report_ratios_of_rates_of_one_run(monkeypatch):
 
 def test_a_missing_library_is_said(monkeypatch):
     monkeypatch.setattr(bench, "B", 2)
-    monkeypatch.setattr(bench, "ROUNDS", 1)
+    monkeypatch.setattr(bench, "ROUNDS", 2)
+    monkeypatch.setattr(bench, "TRAINED", 5)
     monkeypatch.setattr(bench.importlib.util, "find_spec", lambda name: None)
     found = bench.run_benchmarks()
     assert found["linucb_vs_mabwiser"] is None

@@ -1,0 +1,168 @@
+"""The exact twin against quadrature, simulation-based calibration and a rejection sampler."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import expit
+from scipy.stats import chisquare, kstest, norm
+
+from gents_gym import InputError
+from gents_gym.models.exact import ExactModel, _Posterior, paper_prior
+from gents_gym.tasks.synthetic import Synthetic
+from gents_gym.types import History
+
+
+def one_parameter(seed, rows=12):
+    """A problem with an intercept alone: prior mean and variance, outcomes."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(), 0.3 + 2 * rng.random(), rng.integers(2, size=rows).astype(float)
+
+
+def density(mean, variance, y):
+    """The unnormalised posterior density of an intercept."""
+    return lambda b: norm.pdf(b, mean, variance**0.5) * expit(b) ** y.sum() * expit(-b) ** (1 - y).sum()
+
+
+def posterior(mean, variance, y, n_tasks=1):
+    rows, outcomes = np.ones((n_tasks, len(y), 1)), np.tile(y[None, :, None], (n_tasks, 1, 1))
+    shape = (n_tasks, 1, 1)
+    return _Posterior(rows, outcomes, None, np.full(shape, mean), np.full(shape, variance))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_marginal_likelihood_is_quadratures(seed):
+    mean, variance, y = one_parameter(seed, rows=3 + 5 * seed)
+    rng = np.random.default_rng(0)
+    found = posterior(mean, variance, y)
+    _, weights = found.propose(rng.standard_normal((20_000, 1, 1, 1)), rng.chisquare(6, (20_000, 1, 1)))
+    estimate = np.exp(weights[:, 0, 0] + found.log_constant[0, 0])
+    exact, _ = quad(density(mean, variance, y), -30, 30, points=[0, mean], limit=200)
+    assert abs(estimate.mean() / exact - 1) < 4 * estimate.std() / np.sqrt(20_000) / exact + 1e-9
+    assert estimate.std() / exact < 0.5
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_draws_have_the_distribution_of_quadrature(seed):
+    mean, variance, y = one_parameter(seed)
+    pdf = density(mean, variance, y)
+    grid = np.linspace(mean - 12, mean + 12, 4001)
+    cdf = np.cumsum(pdf(grid))
+    cdf /= cdf[-1]
+    model = ExactModel(n_steps=16)
+    n = 4000
+    batch, rng = posterior(mean, variance, y, n), np.random.default_rng(seed)
+    numbers = rng.standard_normal((model.n_steps, n, 1, 1)), rng.chisquare(6, (model.n_steps, n, 1))
+    proposals, weights = batch.propose(*numbers)
+    from gents_gym.models.exact import _last_state
+
+    draws = _last_state(proposals, weights, np.log(rng.random((model.n_steps, n, 1))))[:, 0, 0]
+    assert kstest(draws, lambda b: np.interp(b, grid, cdf)).pvalue > 1e-3
+
+
+def synthetic_history(rng, n_tasks, n_rows, n_actions=2, context_dim=3):
+    """Tasks whose true coefficients are known, and a history of random actions."""
+    z = rng.normal(size=(n_tasks, n_actions, 2))
+    mean, variance = paper_prior(z, context_dim)
+    beta = mean + np.sqrt(variance) * rng.normal(size=mean.shape)  # (B, A, 1+D)
+    x = rng.normal(size=(n_tasks, n_rows, context_dim)).astype(np.float32)
+    actions = rng.integers(n_actions, size=(n_tasks, n_rows))
+    played = np.take_along_axis(beta, actions[..., None], axis=1)  # (B, t, 1+D)
+    chances = expit(played[..., 0] + (played[..., 1:] * x).sum(-1))
+    y = (rng.random(chances.shape) < chances).astype(float)
+    return History(z, x, actions, y), beta
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 8, 60])
+def test_simulation_based_calibration(n_rows):
+    """Among posterior draws the true coefficients have uniform ranks, whatever the history's length."""
+    n_tasks, n_draws = 500, 9
+    history, beta = synthetic_history(np.random.default_rng(n_rows), n_tasks, n_rows)
+    rngs = [np.random.default_rng([7, i]) for i in range(n_tasks)]
+    draws = ExactModel().draw(history, rngs, n_draws)  # (B, M, A, K)
+    ranks = (draws < beta[:, None]).sum(axis=1)  # (B, A, K)
+    for k in range(beta.shape[2]):
+        counts = np.bincount(ranks[..., k].ravel(), minlength=n_draws + 1)
+        assert chisquare(counts).pvalue > 1e-4
+
+
+def test_prior_is_the_tasks_own():
+    """The prior given Z, against coefficients recovered from the synthetic distribution's true means."""
+    tasks = Synthetic(n_actions=30, horizon=40, context_dim=4).sample(0, range(60))
+    rows = np.concatenate([np.ones((60, 40, 1)), tasks.contexts], axis=2).astype(np.float64)
+    clear = np.abs(tasks.means - 0.5) < 0.499
+    means = np.where(clear, tasks.means, 0.5).astype(np.float64)
+    squares = np.einsum("bta,bti,btj->baij", clear, rows, rows)
+    right = np.einsum("bta,bti,bta->bai", clear, rows, np.log(means / (1 - means)))
+    beta = np.linalg.solve(squares, right[..., None])[..., 0]
+    mean, variance = paper_prior(tasks.action_features, 4)
+    standard = ((beta - mean) / np.sqrt(variance)).reshape(-1, 5)
+    assert np.abs(standard.mean(axis=0)).max() < 4.5 / np.sqrt(len(standard))
+    assert np.abs(np.cov(standard, rowvar=False) - np.eye(5)).max() < 4.5 * np.sqrt(2 / len(standard))
+
+
+def test_predictive_is_the_ratio_of_marginal_likelihoods():
+    history, _ = synthetic_history(np.random.default_rng(3), 20, 10)
+    model = ExactModel(n_weighted=4000)
+    context = np.random.default_rng(4).normal(size=(20, 3)).astype(np.float32)
+    found = model.probability(history, context, [np.random.default_rng(i) for i in range(20)])
+    for b in range(3):
+        for a in range(2):
+            mine = history.actions[b] == a
+            z, x, y = history.action_features[b, a][None], history.contexts[b][mine], history.outcomes[b][mine]
+            longer = np.concatenate([x, context[b][None]])[None], np.append(y, 1.0)[None]
+            rng = np.random.default_rng(5)
+            ratio = model.log_marginal(z, *longer, rng) - model.log_marginal(z, x[None], y[None], rng)
+            assert found[b, a] == pytest.approx(np.exp(ratio[0]), abs=0.02)
+
+
+def test_losses_sum_to_the_marginal_likelihood_on_average():
+    """The exact p* beats, or ties with, any other predictor on its own data: here the true prior's mean alone."""
+    rows = Synthetic().sample_actions(0, range(300), 50)
+    exact = -ExactModel(n_weighted=32).log_marginal(
+        rows.action_features, rows.contexts, rows.outcomes, np.random.default_rng(0)
+    )
+    mean, _ = paper_prior(rows.action_features, 5)
+    logits = mean[:, :1] + np.einsum("nrd,nd->nr", rows.contexts, mean[:, 1:])
+    naive = -(np.log(expit(np.where(rows.outcomes == 1, logits, -logits)))).sum(axis=1)
+    assert exact.mean() < naive.mean() - 4 * (naive - exact).std() / np.sqrt(300)
+
+
+def test_imputed_tables_keep_what_was_observed_and_fit_the_rest():
+    history, beta = synthetic_history(np.random.default_rng(1), 200, 80)
+    later = np.random.default_rng(2).normal(size=(200, 60, 3)).astype(np.float32)
+    contexts = np.concatenate([history.contexts, later], axis=1)
+    rngs = [np.random.default_rng(i) for i in range(200)]
+    table = ExactModel().impute(history, contexts, rngs)
+    assert table.shape == (200, 140, 2)
+    assert set(np.unique(table)) == {0, 1}
+    seen = np.take_along_axis(table[:, :80], history.actions[..., None], axis=2)[..., 0]
+    assert np.array_equal(seen, history.outcomes)
+    chances = expit(beta[:, None, :, 0] + contexts @ beta[:, :, 1:].swapaxes(1, 2))[:, 80:]
+    per_task = (table[:, 80:] - chances).mean(axis=(1, 2))
+    assert abs(per_task.mean()) < 4 * per_task.std() / np.sqrt(200)
+    again = ExactModel().impute(history, contexts, [np.random.default_rng(i) for i in range(200)])
+    assert np.array_equal(table, again)
+
+
+def test_a_task_does_not_depend_on_its_batch():
+    history, _ = synthetic_history(np.random.default_rng(6), 5, 20)
+    draws = ExactModel().draw(history, [np.random.default_rng(i) for i in range(5)], 2)
+    alone = History(*(getattr(history, n)[3:4] for n in ("action_features", "contexts", "actions", "outcomes")))
+    assert np.allclose(ExactModel().draw(alone, [np.random.default_rng(3)], 2)[0], draws[3])
+
+
+def test_context_map_is_applied():
+    history, _ = synthetic_history(np.random.default_rng(8), 2, 6)
+    flipped = History(history.action_features, -history.contexts, history.actions, history.outcomes)
+    rngs = lambda: [np.random.default_rng(i) for i in range(2)]  # noqa: E731
+    assert np.allclose(ExactModel(context_map=np.negative).draw(flipped, rngs()), ExactModel().draw(history, rngs()))
+
+
+def test_bad_input():
+    with pytest.raises(InputError, match="n_steps must be at least 1, got 0"):
+        ExactModel(n_steps=0)
+    with pytest.raises(InputError, match=r"action_features must have 2 entries for p\*, got 3"):
+        paper_prior(np.zeros((4, 3)), 5)
+    history, _ = synthetic_history(np.random.default_rng(8), 2, 6)
+    with pytest.raises(InputError, match=r"contexts must have shape \(B, T', D\), got \(2, 9, 4\)"):
+        ExactModel().impute(history, np.zeros((2, 9, 4)), [np.random.default_rng(0)] * 2)

@@ -1,0 +1,270 @@
+"""What every sequence model keeps, built-in models against slow versions, and folders of weights."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import expit
+
+import gents_gym
+from gents_gym import InputError, registry
+from gents_gym.models.filter import FilterConfig, FilterModel
+from gents_gym.models.load import KINDS, WEIGHTS, load_model
+from gents_gym.models.paper import PaperConfig, PaperModel
+from gents_gym.tasks.synthetic import Synthetic
+
+
+def random_filter(**sizes):
+    torch.manual_seed(0)
+    model = FilterModel(FilterConfig(2, 5, **sizes))
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    model.bank = torch.randn(7, 5)
+    return model
+
+
+def random_paper(**sizes):
+    torch.manual_seed(0)
+    model = PaperModel(PaperConfig(2, 5, **sizes))
+    for parameter in model.parameters():
+        parameter.data *= 2
+    return model
+
+
+MODELS = {
+    "filter": random_filter,
+    "filter with everything": lambda: random_filter(context_features=4, prior_width=8, head_width=8, context_width=10),
+    "paper": random_paper,
+    "paper, no hidden layers": lambda: random_paper(hidden_layers=0),
+    "paper, one": lambda: random_paper(hidden_layers=1, width=20, repeats=3),
+}
+every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
+
+
+@pytest.fixture(autouse=True)
+def keep_generator():
+    state = torch.random.get_rng_state()
+    yield
+    torch.random.set_rng_state(state)
+
+
+def sequences(n=9, length=40):
+    rows = Synthetic().sample_actions(0, range(n), length)
+    return tuple(torch.tensor(part) for part in (rows.action_features, rows.contexts, rows.outcomes))
+
+
+@every_model
+def test_both_paths_give_the_same_probabilities(make):
+    model, (z, x, y) = make(), sequences()
+    with torch.no_grad():
+        parallel = torch.sigmoid(model.logits(z, x, y))
+        some = torch.sigmoid(model.logits(z, x, y, torch.tensor([0, 7, 39])))
+        state, recurrent = model.start(z), []
+        for t in range(x.shape[1]):
+            recurrent.append(model.probability(state, x[:, t]))
+            state = model.append(state, x[:, t], y[:, t])
+    assert (parallel - torch.stack(recurrent, 1)).abs().max() < 1e-5
+    assert (some - parallel[:, [0, 7, 39]]).abs().max() < 1e-6
+    assert parallel.std() > 0.005
+
+
+@every_model
+def test_appending_where_it_is_asked_for_alone(make):
+    model, (z, x, y) = make(), sequences()
+    with torch.no_grad():
+        start = model.start(z)
+        where = torch.arange(len(z)) % 2 == 0
+        some = model.append(start, x[:, 0], y[:, 0], where)
+        every = model.append(start, x[:, 0], y[:, 0])
+        before, after, mixed = (model.probability(state, x[:, 1]) for state in (start, every, some))
+    assert torch.allclose(mixed, torch.where(where, after, before), atol=1e-6)
+    assert not torch.allclose(before, after)
+
+
+@every_model
+def test_an_action_does_not_depend_on_its_batch(make):
+    model, (z, x, y) = make(), sequences()
+    with torch.no_grad():
+        together = model.logits(z, x, y)
+        alone = model.logits(z[3:4], x[3:4], y[3:4])
+    assert torch.allclose(together[3:4], alone, atol=1e-5)
+
+
+@every_model
+def test_entries_see_the_rows_before_them_alone(make):
+    model, (z, x, y) = make(), sequences()
+    with torch.no_grad():
+        before = model.logits(z, x, y)
+        y[:, 20:] = 1 - y[:, 20:]
+        x[:, 21:] = 0
+        after = model.logits(z, x, y)
+    assert torch.equal(before[:, :21], after[:, :21])
+    assert not torch.allclose(before[:, 21:], after[:, 21:])
+
+
+@every_model
+def test_features_are_of_an_empty_history(make):
+    model, (z, x, _) = make(), sequences()
+    with torch.no_grad():
+        found = model.features(z, x[:, 0])
+    width = model.size + 1 if isinstance(model, FilterModel) else model.config.width
+    assert found.shape == (len(z), width)
+    if isinstance(model, PaperModel):
+        with torch.no_grad():
+            assert torch.allclose(model.last(found)[:, 0], model.logit(model.start(z), x[:, 0]))
+
+
+def test_the_filter_is_its_formula():
+    """One action, plain NumPy, word by word."""
+    model, (z, x, y) = random_filter(), sequences(3, 25)
+    w_mean, w_scale, w_lower = (
+        p.detach().numpy().astype(float) for p in (model.prior_mean, model.prior_scale, model.prior_lower)
+    )
+    with torch.no_grad():
+        found = torch.sigmoid(model.logits(z, x, y)).numpy()
+    for i in range(3):
+        f = z[i].numpy().astype(float)
+        m = w_mean @ [1, *f]
+        root = np.diag(np.exp(w_scale @ [1, *f, *f**2])) @ (np.eye(6) + np.tril(w_lower, -1))
+        P = root @ root.T
+        for t in range(25):
+            row = np.array([1, *x[i, t].numpy()])
+            kappa = 1 / np.sqrt(1 + np.pi / 8 * row @ P @ row)
+            p = expit(kappa * row @ m)
+            assert found[i, t] == pytest.approx(p, abs=1e-4)
+            m = m + P @ row * kappa * (float(y[i, t]) - p)
+            P = P - kappa**2 * p * (1 - p) * np.outer(P @ row, P @ row)
+
+
+def test_the_paper_model_is_the_unfolded_network():
+    """The head with every statistic repeated, explicit inverses, and a 3,007-wide first layer."""
+    config = PaperConfig(2, 5)
+    model, (z, x, y) = random_paper(), sequences(3, 12)
+    wide = torch.cat([model.plain, (model.folded / config.repeats).repeat(1, config.repeats)], 1).detach()
+    assert wide.shape[1] == 3007
+    with torch.no_grad():
+        found = model.logits(z, x, y)
+        for i in range(3):
+            for t in range(12):
+                X, Y = x[i, :t].double(), y[i, :t].double()
+                inverse = torch.linalg.inv(X.T @ X + torch.eye(5, dtype=torch.double))
+                statistics = torch.cat([inverse.flatten(), inverse @ (X.T @ Y)]).float().repeat(config.repeats)
+                hidden = wide @ torch.cat([z[i], x[i, t], statistics]) + model.bias
+                assert found[i, t].item() == pytest.approx(model.last(model.hidden(hidden)).item(), abs=1e-4)
+
+
+def test_folded_weights_learn_as_their_copies_do():
+    """AdamW on 5 copies of a statistic's weights, against AdamW on their sum with the model's own groups."""
+    torch.manual_seed(1)
+    repeats, inputs = 5, torch.randn(30, 4)
+    model = PaperModel(PaperConfig(1, 1, hidden_layers=0, width=3, repeats=repeats))
+    copies = torch.nn.Parameter(torch.randn(3, 4, repeats) * 0.1)
+    model.folded = torch.nn.Parameter(copies.detach().sum(-1))
+    wide = torch.optim.AdamW([copies], lr=0.003, weight_decay=0.05)
+    narrow = torch.optim.AdamW(model.parameter_groups(0.003, 0.05)[:1])
+    for _ in range(20):
+        for optimizer, weights in ((wide, lambda: copies.sum(-1)), (narrow, lambda: model.folded)):
+            optimizer.zero_grad()
+            ((inputs @ weights().T - 1) ** 2).mean().backward()
+            optimizer.step()
+        assert torch.allclose(copies.sum(-1), model.folded, atol=1e-5)
+
+
+@every_model
+def test_folders_round_trip(make, tmp_path):
+    model, (z, x, y) = make(), sequences()
+    model.save_pretrained(tmp_path / "model", {"seed": 3})
+    loaded = load_model(tmp_path / "model")
+    assert type(loaded) is type(model)
+    assert loaded.config == model.config
+    assert torch.equal(loaded.bank, model.bank)
+    with torch.no_grad():
+        assert torch.equal(loaded.logits(z, x, y), model.logits(z, x, y))
+    assert not loaded.training
+
+
+def damage(folder, what):
+    config = json.loads((folder / "config.json").read_text())
+    if what == "truncated weights":
+        data = (folder / "model.safetensors").read_bytes()
+        (folder / "model.safetensors").write_bytes(data[: len(data) // 2])
+        return
+    if what == "no weights":
+        (folder / "model.safetensors").unlink()
+        return
+    if what == "truncated config":
+        (folder / "config.json").write_text((folder / "config.json").read_text()[:30])
+        return
+    if what == "another version":
+        config["format"] = "gents_gym.model.99"
+    if what == "unknown key":
+        config["extra"] = 1
+    if what == "unknown size":
+        config["config"]["depth"] = 3
+    if what == "missing size":
+        del config["config"]["action_dim"]
+    if what == "another kind":
+        config["kind"] = "papr"
+    if what == "another size":
+        config["config"]["context_dim"] = 6
+    if what == "more tensors wanted":
+        config["config"]["hidden_layers"] = 4
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("truncated weights", "must be a whole safetensors file"),
+        ("no weights", "must be a whole safetensors file"),
+        ("truncated config", r"must be a model's folder with a whole config\.json"),
+        ("another version", r"must have the format 'gents_gym\.model\.1', got 'gents_gym\.model\.99'"),
+        ("unknown key", "must have format, kind, config and notes alone, got config, extra"),
+        ("unknown size", "missing or unknown: depth"),
+        ("missing size", "missing or unknown: action_dim"),
+        ("another kind", r"unknown kind of model 'papr'; did you mean 'paper'\?"),
+        ("another size", r"must hold \w+ of shape"),
+        ("more tensors wanted", r"missing or unexpected: hidden\.7\.bias"),
+    ],
+)
+def test_damaged_folders_are_refused(tmp_path, what, message):
+    random_paper().save_pretrained(tmp_path)
+    damage(tmp_path, what)
+    with pytest.raises(InputError, match=message):
+        load_model(tmp_path)
+
+
+def test_unknown_names_and_other_sizes():
+    with pytest.raises(InputError, match=r"unknown model, and no folder: 'synthetic-filtr'; did you mean"):
+        gents_gym.load_model("synthetic-filtr")
+    with pytest.raises(InputError, match=r"action_features must have shape \(N, 2\) for this model, got \(4, 3\)"):
+        random_paper().start(torch.zeros(4, 3))
+
+
+@pytest.mark.parametrize("name", registry.MODELS)
+def test_bundled_models_predict_the_synthetic_setting(name):
+    model = load_model(name)
+    assert model.kind in KINDS
+    assert model.bank.shape == (1000, 5)
+    rows = Synthetic().sample_actions(11, range(200), 100, "test")
+    z, x, y = (torch.tensor(part) for part in (rows.action_features, rows.contexts, rows.outcomes))
+    with torch.no_grad():
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(model.logits(z, x, y), y).item()
+    rate = y.mean().item()
+    assert loss < 0.8 * -(rate * np.log(rate) + (1 - rate) * np.log(1 - rate))
+    notes = json.loads((WEIGHTS / registry.MODELS[name] / "config.json").read_text())["notes"]
+    assert notes["validation_loss"]["mean"] < 0.5
+    assert "train" in notes["source"]
+
+
+def test_bundled_weights_are_small_and_hold_no_pickle():
+    files = [path for path in WEIGHTS.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 3_000_000
+    assert {path.suffix for path in files} <= {".json", ".safetensors", ".md", ".png"}
+
+
+def test_a_copied_bundle_loads_from_anywhere(tmp_path):
+    shutil.copytree(WEIGHTS / registry.MODELS["synthetic-filter"], tmp_path / "mine")
+    assert load_model(tmp_path / "mine").kind == "filter"

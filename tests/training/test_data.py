@@ -1,0 +1,141 @@
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from gents_gym import ActionRows, InputError
+from gents_gym.training.data import RowSets, read_logs
+
+LOG = {
+    "task": ["a", "a", "b", "a", "b"],
+    "action": [0, 1, 0, 0, 1],
+    "x1": [0.1, 0.2, 0.3, 0.4, 0.5],
+    "x2": [1.0, 2.0, 3.0, 4.0, 5.0],
+    "outcome": [0, 1, 1, 1, 0],
+}
+FEATURES = {"task": ["a", "a", "b", "b"], "action": [0, 1, 0, 1], "z": [10.0, 11.0, 20.0, 21.0]}
+
+
+def write(folder, log=LOG, features=FEATURES, kind="parquet"):
+    paths = []
+    for name, table in (("log", log), ("z", features)):
+        path = folder / f"{name}.{kind}"
+        (pa.csv.write_csv if kind == "csv" else pa.parquet.write_table)(pa.table(table), path)
+        paths.append(path)
+    return paths
+
+
+def ragged():
+    return RowSets(np.zeros((3, 1)), np.arange(12.0)[:, None].repeat(2, 1), np.arange(12) % 2, np.array([0, 2, 3, 12]))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_logs_become_row_sets(tmp_path, kind):
+    rows = read_logs(*write(tmp_path, kind=kind))
+    assert rows.action_features.tolist() == [[10], [11], [20], [21]]
+    assert rows.offsets.tolist() == [0, 2, 3, 4, 5]
+    assert np.allclose(rows.contexts, [[0.1, 1], [0.4, 4], [0.2, 2], [0.3, 3], [0.5, 5]])
+    assert rows.outcomes.tolist() == [0, 1, 1, 1, 0]
+
+
+def test_logs_of_one_task_need_no_task_column(tmp_path):
+    log = {key: LOG[key] for key in ("action", "x1", "outcome")}
+    features = {"action": [1, 0], "z": [5.0, 6.0]}
+    rows = read_logs(*write(tmp_path, log, features))
+    assert rows.offsets.tolist() == [0, 2, 5]
+    assert rows.outcomes.tolist() == [1, 0, 0, 1, 1]
+
+
+def without(table, column):
+    return {key: value for key, value in table.items() if key != column}
+
+
+@pytest.mark.parametrize(
+    ("log", "features", "message"),
+    [
+        (without(LOG, "outcome"), FEATURES, "data must have the column 'outcome'"),
+        (without(LOG, "action"), FEATURES, "data must have the column 'action'"),
+        (without(LOG, "task"), FEATURES, "data must have the column 'task'"),
+        (LOG, without(FEATURES, "task"), "action_features must have the column 'task'"),
+        (LOG, without(FEATURES, "z"), "action_features must have columns beside task, action, got none"),
+        (
+            {**LOG, "x1": [0.1, float("nan"), 0, 0, 0]},
+            FEATURES,
+            r"column 'x1' of '.*' must be finite, got nan at index",
+        ),
+        ({**LOG, "x1": [0.1, None, 0, 0, 0]}, FEATURES, r"column 'x1' of '.*' must be finite, got nan at index"),
+        ({**LOG, "x1": list("abcde")}, FEATURES, "column 'x1' of '.*' must hold numbers, got string"),
+        ({**LOG, "outcome": [0, 1, 2, 1, 0]}, FEATURES, "outcome must be 0 or 1, got 2 in row 2"),
+        (
+            {**LOG, "action": [0, 1, 0, 0, 7]},
+            FEATURES,
+            "actions of action_features alone, got task 'b', action 7",
+        ),
+        (
+            {**LOG, "action": [0, 1, 0, 0, 0]},
+            FEATURES,
+            "rows for every action, got none for task 'b', action 1",
+        ),
+        (LOG, {**FEATURES, "action": [0, 0, 0, 1]}, "must have each action once, got task 'a', action 0 twice"),
+    ],
+)
+def test_bad_logs(tmp_path, log, features, message):
+    with pytest.raises(InputError, match=message):
+        read_logs(*write(tmp_path, log, features))
+
+
+def test_files_that_are_no_tables(tmp_path):
+    log, z = write(tmp_path)
+    log.write_text("no table")
+    with pytest.raises(InputError, match="data must be a Parquet or CSV file"):
+        read_logs(log, z)
+    with pytest.raises(InputError, match="data must be a Parquet or CSV file"):
+        read_logs(tmp_path / "missing.parquet", z)
+
+
+def test_permuted_sequences_hold_each_row_once():
+    rows = ragged()
+    batch = rows.resample(np.array([2, 0, 1]), 5, False, np.random.default_rng(0))
+    assert batch.weights.sum(1).tolist() == [5, 2, 1]
+    seen = batch.contexts[..., 0].numpy()
+    assert len(set(seen[0])) == 5
+    assert set(seen[0]) <= set(range(3, 12))
+    assert sorted(seen[1, :2]) == [0, 1]
+    assert seen[2, 0] == 2
+    assert np.array_equal(batch.outcomes.numpy()[0], seen[0] % 2)
+
+
+def test_bootstrapped_sequences_are_uniform_draws_with_replacement():
+    rows = ragged()
+    batch = rows.resample(np.array([2] * 400), 50, True, np.random.default_rng(0))
+    assert (batch.weights == 1).all()
+    counts = np.bincount(batch.contexts[..., 0].numpy().astype(int).ravel(), minlength=12)[3:]
+    assert (np.abs(counts / counts.sum() - 1 / 9) < 4 * np.sqrt(1 / 9 / counts.sum())).all()
+    short = rows.resample(np.array([0]), 50, True, np.random.default_rng(0))
+    assert set(short.contexts[0, :, 0].tolist()) == {0, 1}
+
+
+def test_sequences_in_their_own_order():
+    batch = ragged().sequences(np.array([2, 0]), 4)
+    assert batch.contexts[0, :, 0].tolist() == [3, 4, 5, 6]
+    assert batch.contexts[1, :2, 0].tolist() == [0, 1]
+    assert batch.weights.tolist() == [[1, 1, 1, 1], [1, 1, 0, 0]]
+
+
+def test_choosing_actions_keeps_their_rows():
+    chosen = ragged().choose(np.array([2, 0]))
+    assert chosen.offsets.tolist() == [0, 9, 11]
+    assert chosen.contexts[:, 0].tolist() == [*range(3, 12), 0, 1]
+
+
+def test_rectangular_rows_and_hashes():
+    rows = ActionRows(np.zeros((2, 1)), np.arange(12.0).reshape(2, 3, 2), np.array([[0, 1, 0], [1, 1, 1]]))
+    sets = RowSets.from_rows(rows)
+    assert sets.offsets.tolist() == [0, 3, 6]
+    assert np.array_equal(sets.contexts, rows.contexts.reshape(6, 2))
+    assert sets.content_hash != sets.choose(np.array([1, 0])).content_hash
+    with pytest.raises(InputError, match=r"outcomes must be 0 or 1, got 0\.5 in row 4"):
+        RowSets.from_rows(ActionRows(np.zeros((2, 1)), np.zeros((2, 3, 2)), np.array([[0, 1, 0], [1, 0.5, 1]])))
+    with pytest.raises(InputError, match="there must be at least one action with rows"):
+        RowSets(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0), np.zeros(1))
