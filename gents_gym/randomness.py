@@ -38,7 +38,7 @@ class Draws:
     def next(self) -> np.ndarray:
         """Return the next step's numbers, (B, size)."""
         if self._used == len(self._chunk):
-            drawn = [getattr(rng, self._method)((self._ahead, self._size)) for rng in self._rngs]
+            drawn = [getattr(rng, self._method)(size=(self._ahead, self._size)) for rng in self._rngs]
             self._chunk = np.stack(drawn, axis=1)  # (ahead, B, size)
             self._used = 0
         self._used += 1

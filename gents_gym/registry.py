@@ -16,6 +16,11 @@ AGENTS = {
     "oracle": "gents_gym.agents.oracle:Oracle",
     "linucb": "gents_gym.agents.linucb:LinUCB",
     "lints": "gents_gym.agents.lints:LinTS",
+    "greedy": "gents_gym.agents.greedy:Greedy",
+    "epsilon-greedy": "gents_gym.agents.greedy:EpsilonGreedy",
+    "softmax": "gents_gym.agents.greedy:Softmax",
+    "ts-gen": "gents_gym.agents.ts_gen:TSGen",
+    "gen-ucb": "gents_gym.agents.ts_gen:GenUCB",
     "per-task": "gents_gym.agents.per_task:PerTask",
 }
 

@@ -290,7 +290,11 @@ class PolicyClass(Protocol):
     """A class of policies with its fitting rule."""
 
     def fit(self, contexts: np.ndarray, outcomes: np.ndarray, warm_start: Any = None) -> Policy:
-        """Fit one policy per task to complete tables, (B, T, D) and (B, T, A)."""
+        """Fit one policy per task to complete tables, (B, T, D) and (B, T, A).
+
+        A class that also takes ``weights`` (B, T, A) can be fitted to tables with cells that do not count, which
+        a truncated imputation horizon needs.
+        """
         ...
 
 
@@ -312,6 +316,11 @@ class History:
         """D."""
         return int(self.contexts.shape[2])
 
+    @property
+    def length(self) -> int:
+        """t, the number of rows."""
+        return int(self.contexts.shape[1])
+
     def observed(self) -> np.ndarray:
         """Return which cells of the table were seen, (B, t, A) of 0 and 1."""
         n_actions = self.action_features.shape[1]
@@ -330,8 +339,14 @@ class History:
 class Imputer(Protocol):
     """Completes a history to a whole table."""
 
-    def impute(self, history: History, contexts: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """Return outcomes (B, T', A) for contexts (B, T', D), the observed ones unchanged."""
+    def impute(
+        self, history: History, contexts: np.ndarray, rngs: Sequence[np.random.Generator], past: bool = True
+    ) -> np.ndarray:
+        """Return outcomes (B, T', A) for contexts (B, T', D).
+
+        With ``past``, the first t contexts are the history's own, and the outcomes observed there stay unchanged;
+        without, all are new.
+        """
         ...
 
 

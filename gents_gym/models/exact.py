@@ -50,20 +50,23 @@ class ExactModel:
         check_integer("n_steps", self.n_steps, 1)
         check_integer("n_weighted", self.n_weighted, 1)
 
-    def impute(self, history: History, contexts: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+    def impute(
+        self, history: History, contexts: np.ndarray, rngs: Sequence[np.random.Generator], past: bool = True
+    ) -> np.ndarray:
         """Return a completed table (B, T', A): parameters from their posterior, then the missing outcomes.
 
         Args:
             history: What was observed, t rows.
-            contexts: (B, T', D), T' ≥ t; the first t are the history's own.
+            contexts: (B, T', D).
             rngs: One generator per task.
+            past: Whether the first t contexts are the history's own; if not, all are new.
         """
         contexts = check_array("contexts", contexts, "(B, T', D)", (len(history), -1, history.context_dim))
         coefficients = self.draw(history, rngs)[:, 0]  # (B, A, K)
         chances = expit(self._rows(contexts) @ coefficients.swapaxes(1, 2))  # (B, T', A)
         uniform = np.stack([rng.random(chances.shape[1:]) for rng in rngs])
         table = (uniform < chances).astype(np.float32)
-        return history.fill_in(table)
+        return history.fill_in(table) if past else table
 
     def draw(self, history: History, rngs: Sequence[np.random.Generator], n_draws: int = 1) -> np.ndarray:
         """Return independent posterior draws of the coefficients, intercept first, (B, M, A, K)."""

@@ -1,6 +1,5 @@
 """The logistic policy class: complete tables in, one ridge-logistic reward model per task and action out."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,9 +7,8 @@ from scipy.special import expit
 
 from gents_gym.checks import InputError, check_array, check_integer, check_number
 from gents_gym.newton import LogisticProblems
+from gents_gym.policies.kernel import fit_logistic
 from gents_gym.types import RewardFn, identity
-
-BLOCK_BYTES = 2**26  # of memory for products of features at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +53,11 @@ class Logistic:
         check_integer("max_iterations", self.max_iterations, 1)
 
     def fit(
-        self, contexts: np.ndarray, outcomes: np.ndarray, warm_start: LogisticPolicy | None = None
+        self,
+        contexts: np.ndarray,
+        outcomes: np.ndarray,
+        warm_start: LogisticPolicy | None = None,
+        weights: np.ndarray | None = None,
     ) -> LogisticPolicy:
         """Fit B·A models.
 
@@ -63,37 +65,59 @@ class Logistic:
             contexts: (B, T, D).
             outcomes: (B, T, A), each 0 or 1.
             warm_start: An earlier solution to start from; it changes the time, not the optimum.
+            weights: (B, T, A), or None for ones; a zero takes the row out.
         """
         contexts = check_array("contexts", contexts, "(B, T, D)", (-1, -1, -1), np.float64)
         n_tasks, n_rows, n_context = contexts.shape
-        outcomes = check_array("outcomes", outcomes, "(B, T, A)", (n_tasks, n_rows, -1), np.float64)
+        outcomes = check_array("outcomes", outcomes, "(B, T, A)", (n_tasks, n_rows, -1))
         check_integer("the number of rows T", n_rows, 1)
         check_integer("the context size D", n_context, 1)
-        if not np.isin(outcomes, (0, 1)).all():
-            bad = outcomes[~np.isin(outcomes, (0, 1))][0]
+        if not ((outcomes == 0) | (outcomes == 1)).all():
+            bad = outcomes[(outcomes != 0) & (outcomes != 1)][0]
             raise InputError(f"outcomes must be 0 or 1 for the logistic policy class, got {bad:g}")
+        if weights is not None:
+            weights = check_array("weights", weights, "(B, T, A)", outcomes.shape)
         shape = (n_tasks, outcomes.shape[2], n_context + 1)
         start = np.zeros(shape)
         if warm_start is not None:
             start = check_array("warm_start", warm_start.coefficients, "(B, A, 1+D)", shape, np.float64).copy()
-        rates = outcomes.mean(axis=1)  # (B, A)
+        rates = _rates(outcomes, weights)  # (B, A)
         one_class = (rates == 0) | (rates == 1)
         start[one_class] = 0
-        solved = start
-        if not one_class.all():
-            solved = np.concatenate(list(self._solve(contexts, outcomes, start, ~one_class)))
+        solved = self._solve(contexts, outcomes, weights, start, ~one_class)
         return LogisticPolicy(solved, np.where(one_class, rates, np.nan), self.reward_fn)
 
     def _solve(
-        self, contexts: np.ndarray, outcomes: np.ndarray, start: np.ndarray, wanted: np.ndarray
-    ) -> Iterator[np.ndarray]:
-        """Solve the ``wanted`` (B, A) problems, block by block of tasks: tasks do not depend on each other."""
-        size = start.shape[2]
-        penalty = np.diag(np.array([0.0] + [1 / self.C] * (size - 1)))  # the intercept is free
-        bytes_per_task = 8 * contexts.shape[1] * size * (size + 1) // 2  # of the products of features
-        block = max(1, BLOCK_BYTES // bytes_per_task)
-        for first in range(0, len(contexts), block):
-            here = slice(first, first + block)
-            rows = np.concatenate([np.ones_like(contexts[here, :, :1]), contexts[here]], axis=2)  # (b, T, 1+D)
-            problems = LogisticProblems(rows, outcomes[here], penalty)
-            yield problems.solve(start[here], wanted[here], self.tolerance, self.max_iterations)[0]
+        self,
+        contexts: np.ndarray,
+        outcomes: np.ndarray,
+        weights: np.ndarray | None,
+        start: np.ndarray,
+        wanted: np.ndarray,
+    ) -> np.ndarray:
+        """Solve the ``wanted`` (B, A) problems by the kernel, and what it does not solve with a line search."""
+        rows = np.concatenate([np.ones_like(contexts[:, :, :1]), contexts], axis=2)  # (B, T, K)
+        no_weights = np.zeros((0, 0, 0), np.float32)
+        x, y, w = (
+            np.ascontiguousarray(part.swapaxes(1, 2))
+            for part in (rows, outcomes, no_weights if weights is None else weights)
+        )
+        solved = start.copy()
+        penalty, limits = 1 / self.C, (self.tolerance, self.max_iterations)
+        left = wanted & ~fit_logistic(x, y, w, penalty, wanted, solved, self.tolerance, self.max_iterations)
+        precision = np.diag(np.array([0.0] + [penalty] * (start.shape[2] - 1)))  # the intercept is free
+        for b in np.flatnonzero(left.any(axis=1)):  # rare: extreme data
+            here = slice(b, b + 1)
+            some = None if weights is None else weights[here]
+            problems = LogisticProblems(rows[here], outcomes[here].astype(np.float64), precision, weights=some)
+            again = problems.solve(start[here], left[here], *limits)[0]
+            solved[here] = np.where(left[here, :, None], again, solved[here])
+        return solved
+
+
+def _rates(outcomes: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Return the rates of ones, (B, A); 0 where no row counts."""
+    if weights is None:
+        return outcomes.mean(axis=1)
+    counts = weights.sum(axis=1)
+    return (outcomes * weights).sum(axis=1) / np.maximum(counts, 1e-30)

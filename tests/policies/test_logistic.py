@@ -5,7 +5,6 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from gents_gym import InputError, make_policy
-from gents_gym.newton import LogisticProblems
 from gents_gym.policies.logistic import Logistic
 
 
@@ -84,19 +83,16 @@ def test_probabilities_are_scikit_learns_for_one_context_and_for_many():
         assert np.allclose(policy.probability(contexts[:, t]), policy.probability(contexts)[:, t], atol=1e-12)
 
 
-def test_a_warm_start_changes_the_work_and_not_the_optimum(monkeypatch):
+def test_a_warm_start_changes_the_work_and_not_the_optimum():
     contexts, outcomes = problems(4, 300, 3, 5, seed=5)
     cold = Logistic().fit(contexts, outcomes)
-    losses = []
-    original = LogisticProblems.loss
-    monkeypatch.setattr(LogisticProblems, "loss", lambda *args: losses.append(1) or original(*args))
-    Logistic().fit(contexts, outcomes)
-    n_cold = len(losses)
     more = np.concatenate([contexts, contexts[:, :3]], axis=1), np.concatenate([outcomes, outcomes[:, :3]], axis=1)
     warm = Logistic().fit(*more, warm_start=cold)
-    assert len(losses) - n_cold < n_cold
     assert np.abs(warm.coefficients - Logistic().fit(*more).coefficients).max() < 1e-6
-    assert np.abs(cold.coefficients - Logistic().fit(contexts, outcomes).coefficients).max() == 0
+    brief = Logistic(max_iterations=5)
+    assert np.abs(brief.fit(*more, warm_start=cold).coefficients - warm.coefficients).max() < 1e-6
+    with pytest.warns(UserWarning, match="stopped after 5 steps"):
+        brief.fit(*more)
 
 
 def test_a_bad_warm_start_still_finds_the_optimum():
@@ -171,11 +167,33 @@ def test_duplicated_columns_are_no_obstacle():
         assert np.isfinite(Logistic().fit(doubled * 1e8, outcomes).coefficients).all()
 
 
-def test_the_block_of_memory_does_not_show(monkeypatch):
-    contexts, outcomes = problems(5, 60, 3, 4, seed=10)
-    whole = Logistic().fit(contexts, outcomes).coefficients
-    monkeypatch.setattr("gents_gym.policies.logistic.BLOCK_BYTES", 1)
-    assert np.abs(Logistic().fit(contexts, outcomes).coefficients - whole).max() < 1e-9
+def test_weights_are_scikit_learns_sample_weights():
+    contexts, outcomes = problems(2, 80, 3, 4, seed=11)
+    weights = np.random.default_rng(0).integers(3, size=outcomes.shape).astype(float)
+    found = Logistic().fit(contexts, outcomes, weights=weights).coefficients
+    for b in range(2):
+        for a in range(3):
+            model = LogisticRegression(tol=1e-12, max_iter=10000)
+            model.fit(contexts[b], outcomes[b, :, a], sample_weight=weights[b, :, a])
+            assert np.abs(found[b, a] - [model.intercept_[0], *model.coef_[0]]).max() < 1e-4
+
+
+def test_a_column_whose_counting_rows_are_equal_is_a_constant():
+    contexts, outcomes = problems(1, 30, 2, 3, seed=12)
+    weights = np.ones_like(outcomes)
+    weights[0, :, 0] = outcomes[0, :, 0]
+    assert (Logistic().fit(contexts, outcomes, weights=weights).probability(contexts)[0, :, 0] == 1).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_kernel_and_the_line_search_agree(monkeypatch, weighted):
+    contexts, outcomes = problems(4, 90, 3, 4, seed=13)
+    weights = np.random.default_rng(0).integers(3, size=outcomes.shape).astype(float) if weighted else None
+    fast = Logistic().fit(contexts, outcomes, weights=weights).coefficients
+    name = "gents_gym.policies.logistic.fit_logistic"
+    monkeypatch.setattr(name, lambda rows, outcomes, *_: np.zeros(outcomes.shape[:2], bool))
+    slow = Logistic().fit(contexts, outcomes, weights=weights).coefficients
+    assert np.abs(fast - slow).max() < 1e-7
 
 
 def test_stopping_early_is_said():

@@ -1,0 +1,62 @@
+"""What a sequence model believes of B·A actions: observations in, probabilities and states out, kept between decisions."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from gents_gym.checks import InputError, check_actions, check_array
+from gents_gym.models.load import load_model
+from gents_gym.models.sequence import SequenceModel
+from gents_gym.types import TaskInfo
+
+
+def get_model(model: Any) -> Any:
+    """Return the model that a name or a folder stands for; a model is returned as it is."""
+    return load_model(model) if isinstance(model, str | Path) else model
+
+
+class Belief:
+    """The states of all actions' histories in one model; one observation per task is appended at a time."""
+
+    def __init__(self, model: Any, info: TaskInfo) -> None:
+        """Start with empty histories."""
+        if isinstance(model, SequenceModel) and model.config.context_dim != info.context_dim:
+            wanted, got = model.config.context_dim, info.context_dim
+            raise InputError(f"contexts must have {wanted} entries for this model, got {got}")
+        self.model = model
+        self._info = info
+        features = np.asarray(info.action_features, np.float32)  # (B, A, F)
+        with torch.no_grad():
+            self.state = model.start(torch.tensor(features.reshape(-1, features.shape[2])))
+
+    def probability(self, context: np.ndarray) -> np.ndarray:
+        """Return P(Y=1) of every action, (B, D) to (B, A)."""
+        with torch.no_grad():
+            found = self.model.probability(self.state, self._each(context))
+        return found.double().numpy().reshape(len(self._info), self._info.n_actions)
+
+    def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Append the played actions' outcomes, (B, D), (B,) and (B,)."""
+        n_tasks, n_actions = len(self._info), self._info.n_actions
+        action = check_actions(action, n_tasks, n_actions)
+        outcome = check_array("outcome", outcome, "(B,)", (n_tasks,))
+        if not ((outcome == 0) | (outcome == 1)).all():
+            bad = outcome[(outcome != 0) & (outcome != 1)][0]
+            raise InputError(f"outcome must be 0 or 1 for this model, got {bad:g}")
+        where = torch.from_numpy(action[:, None] == np.arange(n_actions)).reshape(-1)
+        each = torch.tensor(outcome).repeat_interleave(n_actions)
+        with torch.no_grad():
+            self.state = self.model.append(self.state, self._each(context), each, where)
+
+    def _each(self, context: np.ndarray) -> torch.Tensor:
+        """Return each task's context once per action, (B, D) to (B·A, D)."""
+        context = check_array("context", context, "(B, D)", (len(self._info), self._info.context_dim))
+        return torch.tensor(context).repeat_interleave(self._info.n_actions, 0)
+
+
+def predicted_reward(info: TaskInfo, chances: np.ndarray) -> np.ndarray:
+    """Return E[R(Y)] where P(Y=1) is ``chances``, elementwise."""
+    losing, winning = np.asarray(info.reward_fn(np.array([0.0, 1.0])), np.float64)
+    return losing + (winning - losing) * chances

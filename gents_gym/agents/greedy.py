@@ -1,0 +1,94 @@
+"""Greedy, ε-greedy and softmax agents: they act on the one-step prediction of the model that TS-Gen samples from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gents_gym.agents.belief import Belief, get_model, predicted_reward
+from gents_gym.checks import InputError, check_number
+from gents_gym.randomness import Draws
+from gents_gym.types import TaskInfo
+
+DEFAULT_MODEL = "synthetic-filter"
+
+
+@dataclass
+class Greedy:
+    """Plays the action of the highest predicted mean reward."""
+
+    model: Any = DEFAULT_MODEL  # a bundled model's id, a folder, or a model
+
+    def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
+        """Face B new tasks."""
+        self._info = info
+        self._belief = Belief(get_model(self.model), info)
+
+    def scores(self, context: np.ndarray) -> np.ndarray:
+        """Return the predicted mean rewards, (B, D) to (B, A)."""
+        return predicted_reward(self._info, self._belief.probability(context))
+
+    def act(self, context: np.ndarray) -> np.ndarray:
+        """Return the actions (B,) of the highest prediction."""
+        return self.scores(context).argmax(axis=1)
+
+    def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Append the outcomes to the model's histories."""
+        self._belief.observe(context, action, outcome)
+
+
+@dataclass
+class EpsilonGreedy:
+    """Plays any action with probability ε, and the greedy one else."""
+
+    model: Any = DEFAULT_MODEL  # a bundled model's id, a folder, or a model
+    epsilon: float = 0.1  # probability of a random action
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if check_number("epsilon", self.epsilon, 0) > 1:
+            raise InputError(f"epsilon must be at most 1, got {self.epsilon}")
+
+    def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
+        """Face B new tasks."""
+        self._greedy = Greedy(self.model)
+        self._greedy.reset(info, rngs)
+        self._n_actions = info.n_actions
+        self._uniform = Draws(rngs, "random", 2)
+
+    def act(self, context: np.ndarray) -> np.ndarray:
+        """Return the actions (B,)."""
+        explore, which = self._uniform.next().T
+        anything = (which * self._n_actions).astype(np.int64)
+        return np.where(explore < self.epsilon, anything, self._greedy.act(context))
+
+    def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Append the outcomes to the model's histories."""
+        self._greedy.observe(context, action, outcome)
+
+
+@dataclass
+class Softmax:
+    """Plays actions with probability proportional to exp(prediction / temperature): PreDeToR-τ."""
+
+    model: Any = DEFAULT_MODEL  # a bundled model's id, a folder, or a model
+    temperature: float = 0.05  # the lower, the greedier
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_number("temperature", self.temperature, 0, above=True)
+
+    def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
+        """Face B new tasks."""
+        self._greedy = Greedy(self.model)
+        self._greedy.reset(info, rngs)
+        self._gumbel = Draws(rngs, "gumbel", info.n_actions)
+
+    def act(self, context: np.ndarray) -> np.ndarray:
+        """Return the actions (B,); the highest of prediction / temperature plus Gumbel noise is a softmax draw."""
+        return (self._greedy.scores(context) / self.temperature + self._gumbel.next()).argmax(axis=1)
+
+    def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Append the outcomes to the model's histories."""
+        self._greedy.observe(context, action, outcome)

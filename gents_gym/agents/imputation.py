@@ -1,0 +1,87 @@
+"""Imputation by a sequence model: histories and contexts in, completed tables out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from gents_gym.agents.belief import Belief
+from gents_gym.agents.kernel import impute_filter
+from gents_gym.checks import check_array
+from gents_gym.models.filter import FilterModel
+from gents_gym.types import History, TaskInfo
+
+
+class AutoregressiveImputer:
+    """Algorithm "Posterior sampling via autoregressive generation", for any sequence model.
+
+    Of each action, what was observed comes first, then every missing outcome in the order of the rows, each drawn
+    given all before it. The states after the observed rows are kept between calls, so a decision appends only
+    what is new.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self._belief: Belief | None = None
+        self._features: np.ndarray | None = None  # of the tasks that the belief is of
+        self._length = 0  # rows of the history in the belief
+
+    def impute(
+        self, history: History, contexts: np.ndarray, rngs: Sequence[np.random.Generator], past: bool = True
+    ) -> np.ndarray:
+        """Return a completed table (B, T', A).
+
+        Args:
+            history: What was observed, t rows; between calls it only grows.
+            contexts: (B, T', D).
+            rngs: One generator per task; each gives T'·A uniform numbers.
+            past: Whether the first t contexts are the history's own; if not, all are new.
+        """
+        belief = self._catch_up(history)
+        n_tasks, n_actions = history.action_features.shape[:2]
+        contexts = check_array("contexts", contexts, "(B, T', D)", (n_tasks, -1, history.context_dim))
+        n_rows = contexts.shape[1]
+        played = np.full((n_tasks, n_rows), -1)
+        seen = np.zeros((n_tasks, n_rows), np.float32)
+        if past:
+            played[:, : self._length], seen[:, : self._length] = history.actions, history.outcomes
+        uniform = np.stack([rng.random((n_rows, n_actions), np.float32) for rng in rngs])
+        # A filter without a head has a kernel of its own; every other model takes the general way.
+        if isinstance(self.model, FilterModel) and self.model.head is None:
+            with torch.no_grad():
+                rows = self.model.rows(torch.tensor(contexts)).numpy()
+            state = belief.state
+            return impute_filter(rows, played, seen, state.mean.numpy(), state.covariance.numpy(), uniform)
+        return self._impute_any(belief, contexts, played, seen, uniform)
+
+    def _catch_up(self, history: History) -> Belief:
+        """Append the history's new rows, or begin anew with other tasks."""
+        if self._belief is None or self._features is not history.action_features or self._length > history.length:
+            n_actions = history.action_features.shape[1]
+            info = TaskInfo(history.action_features, n_actions, history.context_dim)
+            self._belief, self._features, self._length = Belief(self.model, info), history.action_features, 0
+        for t in range(self._length, history.length):
+            self._belief.observe(history.contexts[:, t], history.actions[:, t], history.outcomes[:, t])
+        self._length = history.length
+        return self._belief
+
+    def _impute_any(
+        self, belief: Belief, contexts: np.ndarray, played: np.ndarray, seen: np.ndarray, uniform: np.ndarray
+    ) -> np.ndarray:
+        """Complete the tables row by row through the model's own methods."""
+        n_tasks, n_rows, n_actions = uniform.shape
+        table, state = np.empty_like(uniform), belief.state
+        draws, rows = torch.from_numpy(uniform), torch.tensor(contexts)
+        observed = torch.from_numpy(played[..., None] == np.arange(n_actions))  # (B, T', A)
+        known = torch.from_numpy(seen)
+        with torch.no_grad():
+            for t in range(n_rows):
+                each = rows[:, t].repeat_interleave(n_actions, 0)  # (B·A, D)
+                chance = self.model.probability(state, each)
+                outcome = (draws[:, t].reshape(-1) < chance).float()
+                missing = ~observed[:, t].reshape(-1)
+                state = self.model.append(state, each, outcome, missing)
+                told = known[:, t].repeat_interleave(n_actions)
+                table[:, t] = torch.where(missing, outcome, told).reshape(n_tasks, n_actions).numpy()
+        return table
