@@ -33,6 +33,7 @@ from gents_gym.evaluation.harness import (
     save,
 )
 from gents_gym.files import new_folder, write_whole
+from gents_gym.tasks.synthetic import Synthetic
 
 
 @dataclass(frozen=True)
@@ -165,8 +166,8 @@ class Train:
 
             def show(progress: Any) -> None:
                 bars.update(bar, completed=n_batches * len(progress.history))
-                last = progress.history[-1]
-                bars.update(bar, description=f"validation {last['validation']:.4f}, best {progress.best:.4f}")
+                last = progress.history[-1]["validation"]
+                bars.update(bar, description=f"validation {last:.4f}, best {progress.best:.4f}")
 
             model = train_to_folder(
                 rows, validation, config, self.out, source, on_epoch=show, on_batch=lambda _: bars.advance(bar)
@@ -213,9 +214,13 @@ class Losses:
         from gents_gym.models.load import load_model
         from gents_gym.training.losses import draw_losses_by_step, measure
 
-        if self.out is not None and self.out.exists():
-            raise InputError(f"out must be a new file, got '{self.out}', which exists")
+        if self.out is not None and (self.out.exists() or not self.out.parent.is_dir()):
+            raise InputError(f"out must be a new file in a folder that exists, got '{self.out}'")
+        if not self.models:
+            raise InputError("models must name at least one model, got none")
         distribution = env_distribution(self.env)
+        if "exact" in self.models and not isinstance(distribution, Synthetic):
+            raise InputError(f"exact is p* of the synthetic setting alone, got the environment {self.env!r}")
         models = {name: ExactModel() if name == "exact" else load_model(name) for name in self.models}
         horizon = distribution.sample(0, [0]).horizon
         check_integer("actions", self.actions, 2)

@@ -41,10 +41,7 @@ class Belief:
         """Append the played actions' outcomes, (B, D), (B,) and (B,)."""
         n_tasks, n_actions = len(self._info), self._info.n_actions
         action = check_actions(action, n_tasks, n_actions)
-        outcome = check_array("outcome", outcome, "(B,)", (n_tasks,))
-        if not ((outcome == 0) | (outcome == 1)).all():
-            bad = outcome[(outcome != 0) & (outcome != 1)][0]
-            raise InputError(f"outcome must be 0 or 1 for this model, got {bad:g}")
+        outcome = check_binary(outcome, n_tasks)
         where = torch.from_numpy(action[:, None] == np.arange(n_actions)).reshape(-1)
         each = torch.tensor(outcome).repeat_interleave(n_actions)
         with torch.no_grad():
@@ -54,6 +51,15 @@ class Belief:
         """Return each task's context once per action, (B, D) to (B·A, D)."""
         context = check_array("context", context, "(B, D)", (len(self._info), self._info.context_dim))
         return torch.tensor(context).repeat_interleave(self._info.n_actions, 0)
+
+
+def check_binary(value: Any, n_tasks: int) -> np.ndarray:
+    """Return ``value`` as outcomes (B,), or raise unless each is one that the models know: 0 or 1."""
+    outcome = check_array("outcome", value, "(B,)", (n_tasks,))
+    if not ((outcome == 0) | (outcome == 1)).all():
+        bad = outcome[(outcome != 0) & (outcome != 1)][0]
+        raise InputError(f"outcome must be 0 or 1 for this model, got {bad:g}")
+    return outcome
 
 
 def predicted_reward(info: TaskInfo, chances: np.ndarray) -> np.ndarray:

@@ -55,12 +55,16 @@ class AutoregressiveImputer:
             return impute_filter(rows, played, seen, state.mean.numpy(), state.covariance.numpy(), uniform)
         return self._impute_any(belief, contexts, played, seen, uniform)
 
+    def begin(self, action_features: np.ndarray, context_dim: int) -> Belief:
+        """Return, and keep, the belief of new tasks with empty histories."""
+        info = TaskInfo(action_features, action_features.shape[1], context_dim)
+        self._belief, self._features, self._length = Belief(self.model, info), action_features, 0
+        return self._belief
+
     def _catch_up(self, history: History) -> Belief:
         """Append the history's new rows, or begin anew with other tasks."""
         if self._belief is None or self._features is not history.action_features or self._length > history.length:
-            n_actions = history.action_features.shape[1]
-            info = TaskInfo(history.action_features, n_actions, history.context_dim)
-            self._belief, self._features, self._length = Belief(self.model, info), history.action_features, 0
+            self._belief = self.begin(history.action_features, history.context_dim)
         for t in range(self._length, history.length):
             self._belief.observe(history.contexts[:, t], history.actions[:, t], history.outcomes[:, t])
         self._length = history.length

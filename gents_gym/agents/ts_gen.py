@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.agents.belief import get_model
+from gents_gym.agents.belief import check_binary, get_model
 from gents_gym.agents.greedy import DEFAULT_MODEL
 from gents_gym.agents.imputation import AutoregressiveImputer
-from gents_gym.checks import InputError, check_array, check_flag, check_integer, check_number
+from gents_gym.checks import InputError, check_actions, check_array, check_flag, check_integer, check_number
 from gents_gym.construct import make_policy
 from gents_gym.models.exact import ExactModel
 from gents_gym.types import History, Policy, PolicyClass, TaskInfo
@@ -55,7 +55,9 @@ class TSGen:
         self._contexts = np.zeros((n_tasks, size, info.context_dim), np.float32)
         self._actions, self._outcomes = np.zeros((n_tasks, size), np.int64), np.zeros((n_tasks, size), np.float32)
         self._features = np.asarray(info.action_features, np.float32)
-        self._time = 0
+        if isinstance(self._imputer, AutoregressiveImputer):
+            self._imputer.begin(self._features, info.context_dim)
+        self._time, self._acted = 0, False
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest score, averaged over the completed tables."""
@@ -64,6 +66,9 @@ class TSGen:
     def sample_scores(self, context: np.ndarray) -> np.ndarray:
         """Return the scores of policies fitted to completed tables, (B, D) to (M, B, A)."""
         context = check_array("context", context, "(B, D)", (len(self._info), self._info.context_dim))
+        if self._time == self._info.horizon:
+            raise InputError(f"act must be called at most {self._time} times, the horizon, got one more")
+        self._acted = True
         found = []
         for i in range(self.samples):
             policy = self._impute_and_fit(context, self._last[i] if self.warm_start else None)
@@ -73,14 +78,19 @@ class TSGen:
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Add the played actions' outcomes to the history."""
+        n_tasks = len(self._info)
+        context = check_array("context", context, "(B, D)", (n_tasks, self._info.context_dim))
+        action = check_actions(action, n_tasks, self._info.n_actions)
+        outcome = check_binary(outcome, n_tasks)
+        if not self._acted:
+            raise InputError("observe must follow act, once for each decision")
         if self._time == self._contexts.shape[1]:
-            if self._info.horizon is not None:
-                raise InputError(f"observe must be called at most {self._time} times, the horizon, got one more")
             self._grow()
         self._contexts[:, self._time] = context
         self._actions[:, self._time] = action
         self._outcomes[:, self._time] = outcome
         self._time += 1
+        self._acted = False
 
     def _impute_and_fit(self, context: np.ndarray, start: Policy | None) -> Policy:
         """Return π*(·; τ̂) for one draw of τ̂ given the history."""

@@ -38,10 +38,11 @@ class ExactModel:
     """The paper's p* for the synthetic setting, or for the news setting with its φ given; an ``Imputer``.
 
     Posterior draws come from independence Metropolis–Hastings with Student proposals around the Laplace
-    approximation. The proposals are nearly the posterior, so a short chain forgets its start.
+    approximation. In the settings of the paper the proposals are near the posterior, so a short chain forgets its
+    start. Features or contexts far beyond those settings' make them worse, and want more steps.
     """
 
-    n_steps: int = 16  # steps of the chain; each accepts some nine proposals in ten
+    n_steps: int = 16  # steps of the chain; in the paper's settings each accepts about three proposals in four
     n_weighted: int = 256  # weighted proposals behind an expectation or a marginal likelihood
     context_map: Callable[[np.ndarray], np.ndarray] | None = None  # φ_X, (..., D) to (..., D'); None: the identity
 

@@ -6,7 +6,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from gents_gym.checks import check_integer
 from gents_gym.models.sequence import SequenceModel
+
+FAR = 4.0  # standard deviations of Z beyond which the prior's spread stays as it is
 
 
 @dataclass(frozen=True)
@@ -20,9 +23,16 @@ class FilterConfig:
     prior_width: int = 0  # hidden width of a network that bends the prior's maps; 0: maps of (Z, Z²) alone
     head_width: int = 0  # hidden width of a residual head on the logit; 0: none
 
+    def __post_init__(self) -> None:
+        """Check the sizes."""
+        for name, least in (("action_dim", 1), ("context_dim", 1), ("context_width", 1)):
+            check_integer(name, getattr(self, name), least)
+        for name in ("context_features", "prior_width", "head_width"):
+            check_integer(name, getattr(self, name), 0)
+
 
 class FilterState(NamedTuple):
-    """What is known of N actions: coefficients ~ N(mean, covariance), (N, K) and (N, K, K), and their features."""
+    """What is known of N actions: coefficients ~ N(mean, covariance), (N, K) and (N, K, K), and scaled Z, (N, F)."""
 
     mean: Tensor
     covariance: Tensor
@@ -33,14 +43,14 @@ class FilterModel(SequenceModel):
     """Bayesian logistic regression on x = (1, φ̂(X)), its prior a function of Z, its posterior kept Gaussian.
 
     The coefficients start at N(μ(Z), Σ(Z)), with μ linear in (1, Z) and Σ = LLᵀ, the logarithm of L's diagonal
-    linear in (1, Z, Z²). Each outcome is absorbed by matching moments under the approximation
-    E[σ(a)] ≈ σ(κs) for a ~ N(s, v), κ = (1 + πv/8)^-½:
+    linear in (1, Z, Z²), Z cut at ±4 of its standard deviations there. Each outcome is absorbed by matching moments
+    under the approximation E[σ(a)] ≈ σ(κs) for a ~ N(s, v), κ = (1 + πv/8)^-½:
 
         p = σ(κ·x·m),  m += Px·κ(y − p),  P −= κ²p(1 − p)·(Px)(Px)ᵀ.
 
     That is the gradient and the curvature of log p in x·m, so p is a density along the whole sequence and is trained
-    as such. Where it lowers the validation loss, a network bends the prior, φ̂ is learned, and a residual head sees
-    (logit, v, Z, X).
+    as such. By their sizes, which are 0 by default, φ̂ is learned, a network bends the prior, and a residual head
+    sees (logit, v, Z, X). All of it works on standardised contexts and features.
     """
 
     kind = "filter"
@@ -70,16 +80,16 @@ class FilterModel(SequenceModel):
 
     def start(self, action_features: Tensor) -> FilterState:
         """Return the prior of N actions, (N, F)."""
-        self.check_features(action_features)
-        one = torch.ones_like(action_features[:, :1])
-        mean = torch.cat([one, action_features], 1) @ self.prior_mean.T  # (N, K)
-        scale = torch.cat([one, action_features, action_features**2], 1) @ self.prior_scale.T  # (N, K)
+        z = self.scale_features(action_features)
+        one, near = torch.ones_like(z[:, :1]), z.clamp(-FAR, FAR)
+        mean = torch.cat([one, z], 1) @ self.prior_mean.T  # (N, K)
+        scale = torch.cat([one, near, near**2], 1) @ self.prior_scale.T  # (N, K)
         if self.prior_bend is not None:
-            bend_mean, bend_scale = self.prior_bend(action_features).chunk(2, 1)
+            bend_mean, bend_scale = self.prior_bend(near).chunk(2, 1)
             mean, scale = mean + bend_mean, scale + bend_scale
         lower = torch.tril(self.prior_lower, -1) + torch.eye(self.size)
         root = scale.exp()[:, :, None] * lower  # (N, K, K)
-        return FilterState(mean, root @ root.mT, action_features)
+        return FilterState(mean, root @ root.mT, z)
 
     def logit(self, state: FilterState, context: Tensor) -> Tensor:
         """Return the log odds of Y=1 in the contexts, (N, D) to (N,)."""
@@ -100,7 +110,7 @@ class FilterModel(SequenceModel):
 
     def logits(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor | None = None) -> Tensor:
         """Return the log odds along whole sequences, (N, T) or at the entries ``at``; one scan over time."""
-        mean, covariance, _ = self.start(action_features)
+        mean, covariance, z = self.start(action_features)
         rows = self.rows(contexts)  # (N, T, K)
         bases, spreads = [], []
         for t in range(contexts.shape[1]):
@@ -110,18 +120,18 @@ class FilterModel(SequenceModel):
         base, spread = torch.stack(bases, 1), torch.stack(spreads, 1)  # (N, T)
         if at is not None:
             base, spread, contexts = base[:, at], spread[:, at], contexts[:, at]
-        each = action_features[:, None].expand(-1, contexts.shape[1], -1)
+        each = z[:, None].expand(-1, contexts.shape[1], -1)
         return base + self._residual(base, spread, each, contexts)
 
     def rows(self, contexts: Tensor) -> Tensor:
         """Return x = (1, φ̂(X)), (..., D) to (..., K)."""
-        mapped = self.context_map(contexts)
+        mapped = self.context_map(self.scale_contexts(contexts))
         return torch.cat([torch.ones_like(mapped[..., :1]), mapped], -1)
 
     def _residual(self, base: Tensor, spread: Tensor, action_features: Tensor, context: Tensor) -> Tensor | float:
         if self.head is None:
             return 0.0
-        seen = torch.cat([base[..., None], spread.sqrt()[..., None], action_features, context], -1)
+        seen = torch.cat([base[..., None], spread.sqrt()[..., None], action_features, self.scale_contexts(context)], -1)
         return self.head(seen)[..., 0]
 
 

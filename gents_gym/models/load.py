@@ -19,6 +19,8 @@ def load_model(name: str | Path) -> SequenceModel:
     Args:
         name: The id of a bundled model ("synthetic-filter"), or a folder that training wrote.
     """
+    if not isinstance(name, str | Path):
+        raise InputError(f"a model must be named by its id or folder, got {name!r}")
     if name in registry.MODELS:
         folder = WEIGHTS / registry.MODELS[str(name)]
     else:
@@ -33,7 +35,7 @@ def from_pretrained(folder: Path) -> SequenceModel:
     path = folder / "config.json"
     try:
         config = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"'{folder}' must be a model's folder with a whole config.json ({error})") from error
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         got = config.get("format") if isinstance(config, dict) else config

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from gents_gym.checks import check_integer
 from gents_gym.models.sequence import SequenceModel
 
 
@@ -19,9 +20,15 @@ class PaperConfig:
     width: int = 100  # of every hidden layer
     repeats: int = 100  # copies of the statistics at the head's input
 
+    def __post_init__(self) -> None:
+        """Check the sizes."""
+        for name in ("action_dim", "context_dim", "width", "repeats"):
+            check_integer(name, getattr(self, name), 1)
+        check_integer("hidden_layers", self.hidden_layers, 0)
+
 
 class PaperState(NamedTuple):
-    """Statistics of N actions' histories: (XᵀX + I)^-1, (N, D, D), and XᵀY, (N, D); and the actions' features."""
+    """Statistics of N actions' histories: (XᵀX + I)^-1, (N, D, D), and XᵀY, (N, D); and the scaled action features."""
 
     inverse: Tensor
     products: Tensor
@@ -33,12 +40,13 @@ class PaperModel(SequenceModel):
 
     What the paper leaves open, and what is chosen here:
 
-    - Scaling. XᵀY grows with the history, and a head that reads it raw does not train well. The head reads
-      β̂ = (XᵀX + I)^-1 XᵀY in its place: the same information, since (XᵀX + I)^-1 stands beside it, and bounded.
+    - Scaling. Contexts and features are standardised by the training rows' moments. XᵀY grows with the history, and a
+      head that reads it raw does not train well. The head reads β̂ = (XᵀX + I)^-1 XᵀY in its place: the same
+      information, since (XᵀX + I)^-1 stands beside it, and bounded.
     - Repeats. A statistic repeated 100 times equals one input whose weight is the sum of the copies'. That sum is the
-      parameter here, so no 3,007-wide product is ever made. Its initial value is drawn as the sum of 100 default
-      initial weights. Adam moves each of 100 equal copies by the same step, so their sum moves 100 times as far and
-      decays as slowly as one: its own learning rate is 100 times the others', its weight decay a hundredth.
+      parameter here, so no 3,007-wide product is ever made. Its initial value has the distribution of the sum of 100
+      default initial weights. Adam moves each of 100 equal copies by the same step, so their sum moves 100 times as
+      far and decays as slowly as one: its own learning rate is 100 times the others', its weight decay a hundredth.
     - Initialisation: PyTorch's default for the 3,007-wide layer, and for the others. Activations: ReLU.
     - Schedule: the learning rate, chosen by validation from {0.1, 0.01, 0.001}, rises over the first 30 % of all
       steps and then falls to zero along a cosine.
@@ -53,9 +61,9 @@ class PaperModel(SequenceModel):
         plain = config.action_dim + config.context_dim
         statistics = config.context_dim**2 + config.context_dim
         bound = (plain + statistics * config.repeats) ** -0.5
-        copies = torch.empty(config.width, statistics, config.repeats).uniform_(-bound, bound)
         self.plain = nn.Parameter(torch.empty(config.width, plain).uniform_(-bound, bound))
-        self.folded = nn.Parameter(copies.sum(-1))  # the weights of all copies of a statistic, summed
+        spread = bound * (config.repeats / 3) ** 0.5  # standard deviation of the sum of so many uniform numbers
+        self.folded = nn.Parameter(torch.randn(config.width, statistics) * spread)  # all copies' weights, summed
         self.bias = nn.Parameter(torch.empty(config.width).uniform_(-bound, bound))
         hidden = (nn.Linear(config.width, config.width) for _ in range(config.hidden_layers))
         self.hidden = nn.Sequential(nn.ReLU(), *(part for layer in hidden for part in (layer, nn.ReLU())))
@@ -72,17 +80,19 @@ class PaperModel(SequenceModel):
 
     def start(self, action_features: Tensor) -> PaperState:
         """Return the statistics of empty histories, (N, F)."""
-        self.check_features(action_features)
-        n_actions, size = len(action_features), self.config.context_dim
-        return PaperState(torch.eye(size).repeat(n_actions, 1, 1), torch.zeros(n_actions, size), action_features)
+        z = self.scale_features(action_features)
+        n_actions, size = len(z), self.config.context_dim
+        return PaperState(torch.eye(size).repeat(n_actions, 1, 1), torch.zeros(n_actions, size), z)
 
     def logit(self, state: PaperState, context: Tensor) -> Tensor:
         """Return the log odds of Y=1 in the contexts, (N, D) to (N,)."""
-        return self.last(self._hidden(state.action_features, context, _flatten(state)))[..., 0]
+        x = self.scale_contexts(context)
+        return self.last(self._hidden(state.action_features, x, _flatten(state)))[..., 0]
 
     def append(self, state: PaperState, context: Tensor, outcome: Tensor, where: Tensor | None = None) -> PaperState:
         """Return the statistics with a row more, by a rank-one update, in the rows that ``where`` picks."""
-        row = context if where is None else context * where[:, None]
+        row = self.scale_contexts(context)
+        row = row if where is None else row * where[:, None]
         direction = (state.inverse * row[:, None]).sum(2)  # (N, D); such small matrices multiply slower by bmm
         gain = direction / (1 + (direction * row).sum(1, keepdim=True))
         inverse = state.inverse - gain[:, :, None] * direction[:, None]
@@ -90,7 +100,8 @@ class PaperModel(SequenceModel):
 
     def features(self, action_features: Tensor, context: Tensor) -> Tensor:
         """Return the last hidden layer with an empty history, (N, width)."""
-        return self._hidden(action_features, context, _flatten(self.start(action_features)))
+        state = self.start(action_features)
+        return self._hidden(state.action_features, self.scale_contexts(context), _flatten(state))
 
     def logits(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor | None = None) -> Tensor:
         """Return the log odds along whole sequences, (N, T) or at the entries ``at``; one scan, one pass."""
@@ -103,8 +114,8 @@ class PaperModel(SequenceModel):
                 if t in wanted:
                     seen.append(_flatten(state))
                 state = self.append(state, contexts[:, t], outcomes[:, t])
-        each = action_features[:, None].expand(-1, len(at), -1)
-        return self.last(self._hidden(each, contexts[:, at], torch.stack(seen, 1)))[..., 0]
+        each = state.action_features[:, None].expand(-1, len(at), -1)
+        return self.last(self._hidden(each, self.scale_contexts(contexts[:, at]), torch.stack(seen, 1)))[..., 0]
 
     def _hidden(self, action_features: Tensor, context: Tensor, statistics: Tensor) -> Tensor:
         plain = torch.cat([action_features, context], -1)

@@ -27,12 +27,16 @@ class SequenceModel(nn.Module, ABC):
     kind: ClassVar[str]
     config_class: ClassVar[type]
     bank: Tensor  # (n, D)
+    context_scaling: Tensor  # (2, D): what is taken off a context, and what it is then multiplied by
+    action_scaling: Tensor  # (2, F): the same for action features
 
     def __init__(self, config: Any) -> None:
-        """Make a model with an empty bank."""
+        """Make a model with an empty bank and no scaling."""
         super().__init__()
         self.config = config
         self.register_buffer("bank", torch.zeros(0, config.context_dim))
+        for name, size in (("context_scaling", config.context_dim), ("action_scaling", config.action_dim)):
+            self.register_buffer(name, torch.stack([torch.zeros(size), torch.ones(size)]))
 
     @abstractmethod
     def start(self, action_features: Tensor) -> Any:
@@ -72,11 +76,19 @@ class SequenceModel(nn.Module, ABC):
         """Return the optimiser's parameter groups."""
         return [{"params": list(self.parameters()), "lr": learning_rate, "weight_decay": weight_decay}]
 
-    def check_features(self, action_features: Tensor) -> None:
-        """Raise unless the action features have the size that the model was made for."""
+    def scale_features(self, action_features: Tensor) -> Tensor:
+        """Return the action features in the model's units, or raise unless they have the model's size."""
         if action_features.ndim != 2 or action_features.shape[1] != self.config.action_dim:
             wanted, got = f"(N, {self.config.action_dim})", tuple(action_features.shape)
             raise InputError(f"action_features must have shape {wanted} for this model, got {got}")
+        return (action_features - self.action_scaling[0]) * self.action_scaling[1]
+
+    def scale_contexts(self, contexts: Tensor) -> Tensor:
+        """Return the contexts in the model's units, or raise unless they have the model's size."""
+        if contexts.shape[-1] != self.config.context_dim:
+            wanted, got = self.config.context_dim, contexts.shape[-1]
+            raise InputError(f"contexts must have {wanted} entries for this model, got {got}")
+        return (contexts - self.context_scaling[0]) * self.context_scaling[1]
 
     def save_pretrained(self, folder: str | Path, notes: dict[str, Any] | None = None) -> Path:
         """Write ``model.safetensors`` and, last, ``config.json`` into ``folder``, each whole."""
@@ -95,10 +107,11 @@ class SequenceModel(nn.Module, ABC):
         if values.keys() != known:
             odd = ", ".join(sorted(values.keys() ^ known))
             raise InputError(f"'{path}' must configure {', '.join(sorted(known))}; missing or unknown: {odd}")
-        return cls(cls.config_class(**values))
+        with torch.device("meta"):  # sizes alone: nothing is allocated before the tensors are known to fit
+            return cls(cls.config_class(**values))
 
     def load_tensors(self, path: Path) -> None:
-        """Fill the model with the tensors of a safetensors file, or raise unless they are just the ones it has."""
+        """Take the tensors of a safetensors file, or raise unless they are just the ones that the model has."""
         try:
             with safe_open(path, framework="pt") as file:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -108,9 +121,11 @@ class SequenceModel(nn.Module, ABC):
         if tensors.keys() != own.keys():
             odd = ", ".join(sorted(tensors.keys() ^ own.keys()))
             raise InputError(f"'{path}' must hold the tensors of a {self.kind} model; missing or unexpected: {odd}")
-        self.bank = torch.zeros_like(tensors["bank"])
-        for name, tensor in self.state_dict().items():
-            if tensors[name].shape != tensor.shape or (name == "bank" and tensor.shape[1:] != own["bank"].shape[1:]):
-                wanted, got = tuple(own[name].shape), tuple(tensors[name].shape)
-                raise InputError(f"'{path}' must hold {name} of shape {wanted}, got {got}")
-        self.load_state_dict(tensors)
+        self.bank = tensors["bank"]
+        for name, tensor in tensors.items():
+            wanted, got = tuple(own[name].shape), tuple(tensor.shape)
+            if (wanted[1:] != got[1:] if name == "bank" else wanted != got) or tensor.dtype != torch.float32:
+                raise InputError(f"'{path}' must hold {name} of shape {wanted} in float32, got {got} in {tensor.dtype}")
+            if not torch.isfinite(tensor).all():
+                raise InputError(f"'{path}' must hold finite numbers, got others in {name}")
+        self.load_state_dict(tensors, assign=True)

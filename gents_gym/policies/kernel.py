@@ -17,7 +17,7 @@ def fit_logistic(
 ) -> np.ndarray:
     """Minimise the penalised log loss of the wanted problems by Newton's method; return which converged, (B, A).
 
-    A step that makes a gradient grow is halved. What has not converged is left to a solver with a line search.
+    A step that goes too far is cut by the secant rule. What has not converged is left to a solver with a line search.
     """
     n_tasks, size, n_rows = rows.shape
     n_actions = outcomes.shape[1]
@@ -36,7 +36,8 @@ def fit_logistic(
         for a in range(n_actions):
             if not wanted[b, a]:
                 continue
-            beta, last = solution[b, a], np.inf
+            beta, before = solution[b, a], 0.0
+            step[:] = 0
             for _ in range(max_iterations):
                 _slopes(rows[b], outcomes[b, a], beta, slope, curve)
                 if weights.shape[0] > 0:
@@ -53,12 +54,16 @@ def fit_logistic(
                 if norm <= tolerance:
                     converged[b, a] = True
                     break
-                if norm > 2 * last:
+                descent = 0.0  # along the last step: negative where the step went beyond the line's minimum
+                for k in range(size):
+                    descent += gradient[k] * step[k]
+                if descent < -0.5 * before:  # too far beyond: back to where a straight line puts the minimum
+                    share = before / (before - descent)
                     for k in range(size):
-                        step[k] *= 0.5
-                        beta[k] += step[k]
+                        beta[k] += (1 - share) * step[k]
+                        step[k] *= share
+                    before *= share
                     continue
-                last = norm
                 for k in range(size):
                     for j in range(k + 1):
                         total = 0.0
@@ -67,8 +72,10 @@ def fit_logistic(
                         hessian[k, j] = total + (penalty if j == k and k > 0 else 0.0)
                         i += 1
                 _newton_step(hessian, gradient, step)
+                before = 0.0
                 for k in range(size):
                     beta[k] -= step[k]
+                    before += gradient[k] * step[k]
     return converged
 
 

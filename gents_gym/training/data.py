@@ -1,8 +1,9 @@
 """Training data: row sets of single actions, from arrays or from users' logs, and the sequences resampled from them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,15 +35,27 @@ class RowSets:
     contexts: np.ndarray  # (M, D) float32
     outcomes: np.ndarray  # (M,) float32, each 0 or 1
     offsets: np.ndarray  # (N+1,)
+    context_names: tuple[str, ...] = ()  # the columns that contexts came from, where there are names
+    feature_names: tuple[str, ...] = ()  # and those of the action features
 
     def __post_init__(self) -> None:
         """Check what training relies on."""
-        if not len(self):
+        features = check_array("action_features", self.action_features, "(N, F)", (-1, -1))
+        contexts = check_array("contexts", self.contexts, "(M, D)", (-1, -1))
+        outcomes = check_array("outcomes", self.outcomes, "(M,)", (len(contexts),))
+        offsets = np.asarray(self.offsets)
+        if not len(features):
             raise InputError("there must be at least one action with rows, got none")
-        strange = ~np.isin(self.outcomes, (0, 1))
+        whole = offsets.shape == (len(features) + 1,) and offsets[0] == 0 and offsets[-1] == len(contexts)
+        if not whole or (np.diff(offsets) < 1).any():
+            rule = f"N+1={len(features) + 1} rising numbers from 0 to M={len(contexts)}"
+            raise InputError(f"offsets must be {rule}, so that every action has rows, got {offsets!r}")
+        strange = ~((outcomes == 0) | (outcomes == 1))
         if strange.any():
             row = int(np.argmax(strange))
-            raise InputError(f"outcomes must be 0 or 1, got {self.outcomes[row]:g} in row {row}")
+            raise InputError(f"outcomes must be 0 or 1, got {outcomes[row]:g} in row {row}")
+        for name, array in (("action_features", features), ("contexts", contexts), ("outcomes", outcomes)):
+            object.__setattr__(self, name, array)
 
     def __len__(self) -> int:
         """Return N."""
@@ -65,7 +78,8 @@ class RowSets:
         counts = np.diff(self.offsets)[actions]
         rows = np.concatenate([np.arange(self.offsets[i], self.offsets[i + 1]) for i in actions])
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        return RowSets(self.action_features[actions], self.contexts[rows], self.outcomes[rows], offsets)
+        arrays = (self.action_features[actions], self.contexts[rows], self.outcomes[rows], offsets)
+        return RowSets(*arrays, self.context_names, self.feature_names)
 
     def resample(self, actions: np.ndarray, length: int, replacement: bool, rng: np.random.Generator) -> Batch:
         """Return a fresh sequence of each of ``actions``.
@@ -115,7 +129,7 @@ def read_logs(data: str | Path, action_features: str | Path) -> RowSets:
         missing = [column for column in dict.fromkeys(needed) if column not in table.column_names]
         if missing:
             raise InputError(f"{name} must have the column {missing[0]!r}, got '{path}' with {table.column_names}")
-    names = [_key(table, keys) for table in (features, log)]
+    names = [_key(table, keys, path) for table, path in ((features, action_features), (log, data))]
     index = {key: i for i, key in enumerate(names[0])}
     if len(index) < len(names[0]):
         twice = next(key for i, key in enumerate(names[0]) if index[key] != i)
@@ -136,29 +150,45 @@ def read_logs(data: str | Path, action_features: str | Path) -> RowSets:
     if strange.any():
         row = int(np.argmax(strange))
         raise InputError(f"outcome must be 0 or 1, got {outcomes[row]:g} in row {row} of '{data}'")
-    contexts = _numbers("data", data, log, [c for c in log.column_names if c not in (*KEYS, "outcome")])
-    z = _numbers("action_features", action_features, features, [c for c in features.column_names if c not in KEYS])
-    return RowSets(z, contexts[order], outcomes[order], np.concatenate([[0], np.cumsum(counts)]))
+    context_names = tuple(c for c in log.column_names if c not in (*KEYS, "outcome"))
+    feature_names = tuple(c for c in features.column_names if c not in KEYS)
+    contexts = _numbers("data", data, log, context_names)
+    z = _numbers("action_features", action_features, features, feature_names)
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    return RowSets(z, contexts[order], outcomes[order], offsets, context_names, feature_names)
 
 
 def _read(name: str, path: str | Path) -> pa.Table:
+    ids = pa.csv.ConvertOptions(column_types=dict.fromkeys(KEYS, pa.string()))  # 007 is not 7
     try:
-        return pa.csv.read_csv(path) if str(path).endswith(".csv") else pa.parquet.read_table(path)
-    except (OSError, pa.ArrowInvalid) as error:
+        is_csv = str(path).endswith(".csv")
+        table = pa.csv.read_csv(path, convert_options=ids) if is_csv else pa.parquet.read_table(path)
+        twice = [column for column in table.column_names if table.column_names.count(column) > 1]
+        if twice:
+            raise ValueError(f"it has the column {twice[0]!r} twice")
+        return table
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(
             f"{name} must be a Parquet or CSV file, got '{path}' ({str(error).splitlines()[0]})"
         ) from error
 
 
-def _key(table: pa.Table, keys: list[str]) -> list[tuple[Any, ...]]:
-    return list(zip(*(table.column(key).to_pylist() for key in keys), strict=True))
+def _key(table: pa.Table, keys: list[str], path: str | Path) -> list[tuple[str, ...]]:
+    """Return each row's (task, action), as texts."""
+    columns = []
+    for key in keys:
+        values = table.column(key)
+        if values.null_count or pa.types.is_nested(values.type):
+            raise InputError(f"column {key!r} of '{path}' must hold an id in every row, got {values.type} with gaps")
+        columns.append([str(value) for value in values.to_pylist()])
+    return list(zip(*columns, strict=True))
 
 
-def _say(keys: list[str], values: tuple[Any, ...]) -> str:
+def _say(keys: list[str], values: tuple[str, ...]) -> str:
     return ", ".join(f"{key} {value!r}" for key, value in zip(keys, values, strict=True))
 
 
-def _numbers(name: str, path: str | Path, table: pa.Table, columns: list[str]) -> np.ndarray:
+def _numbers(name: str, path: str | Path, table: pa.Table, columns: Sequence[str]) -> np.ndarray:
     """Return the columns as float32, (rows, columns)."""
     if not columns:
         raise InputError(f"{name} must have columns beside {', '.join(table.column_names)}, got none in '{path}'")
@@ -169,7 +199,7 @@ def _numbers(name: str, path: str | Path, table: pa.Table, columns: list[str]) -
             pa.types.is_integer(values.type) or pa.types.is_floating(values.type) or pa.types.is_boolean(values.type)
         ):
             raise InputError(f"column {column!r} of '{path}' must hold numbers, got {values.type}")
-        array = values.cast(pa.float64()).to_numpy()
-        check_array(f"column {column!r} of '{path}'", array, "(rows,)", (len(table),), np.float64)
-        arrays.append(array)
-    return np.stack(arrays, axis=1).astype(np.float32)
+        with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
+            array = values.cast(pa.float64(), safe=False).to_numpy().astype(np.float32)
+        arrays.append(check_array(f"column {column!r} of '{path}'", array, "(rows,)", (len(table),)))
+    return np.stack(arrays, axis=1)

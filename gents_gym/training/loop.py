@@ -16,8 +16,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from gents_gym.checks import InputError, check_choice, check_integer, check_number
 from gents_gym.files import write_whole
-from gents_gym.models.filter import FilterConfig, FilterModel
-from gents_gym.models.paper import PaperConfig, PaperModel
+from gents_gym.models.filter import FilterModel
+from gents_gym.models.load import KINDS
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.randomness import stream
 from gents_gym.training.data import RowSets
@@ -56,6 +56,11 @@ class TrainConfig:
             check_number("learning_rates", rate, 0, above=True)
         check_number("weight_decay", self.weight_decay, 0)
         check_integer("seed", self.seed, 0)
+        config_class = KINDS[self.preset].config_class
+        own = [entry.name for entry in fields(config_class) if entry.name not in ("action_dim", "context_dim")]
+        for name in self.model:
+            check_choice(f"size of a {self.preset} model:", name, own)
+        config_class(action_dim=1, context_dim=1, **self.model)  # checks the sizes
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -65,12 +70,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "learning_rates": (0.1, 0.01, 0.001),
         "steps": 50,
         "replacement": True,
-        "validation_actions": 10_000,
     },
-}
-CLASSES: dict[str, tuple[type[SequenceModel], type]] = {
-    "filter": (FilterModel, FilterConfig),
-    "paper": (PaperModel, PaperConfig),
 }
 
 
@@ -102,7 +102,7 @@ def train(
     """Train a model.
 
     Randomness comes from (seed, run, epoch) alone, so a training that goes on from its checkpoint ends with the
-    same weights as one that was never stopped.
+    same weights as one that was never stopped. The untrained model is a candidate too: nothing worse is returned.
 
     Args:
         rows: The training rows.
@@ -112,14 +112,21 @@ def train(
         on_epoch: Told after every epoch, and once at the start where a checkpoint is resumed.
         on_batch: Told each batch's loss.
     """
-    progress, kept = (Progress(), None) if checkpoint is None or not checkpoint.exists() else _read(checkpoint)
-    model = new_model(rows, config, progress.run)
-    optimizer, best = _optimizer(model, config, progress.run), {}
-    if kept is not None:
-        best = _restore(kept, model, optimizer)
-        if on_epoch is not None:
-            on_epoch(progress)
+    if validation.contexts.shape[1] != rows.contexts.shape[1]:
+        wanted, got = rows.contexts.shape[1], validation.contexts.shape[1]
+        raise InputError(f"validation must have contexts of {wanted} entries, as the training rows, got {got}")
+    plan = json.dumps([asdict(config), rows.content_hash, validation.content_hash])
+    progress, kept = (Progress(), None) if checkpoint is None or not checkpoint.exists() else _read(checkpoint, plan)
     held_out = validation.choose(np.arange(min(len(validation), config.validation_actions)))
+    model = new_model(rows, config, progress.run)
+    optimizer = _optimizer(model, config, progress.run)
+    if kept is not None:
+        best = _restore(kept, model, optimizer, checkpoint)
+        if on_epoch is not None and progress.history:
+            on_epoch(progress)
+    else:
+        best = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        progress.best = _judge(model, held_out, config)
     while progress.run < len(config.learning_rates):
         if progress.epoch == config.epochs:
             progress = replace(progress, run=progress.run + 1, epoch=0)
@@ -129,54 +136,66 @@ def train(
             continue
         loss = _epoch(model, optimizer, rows, config, progress, on_batch)
         progress.epoch += 1
-        judged = sequence_loss(model, held_out, config.horizon, config.steps).mean()
-        progress.history.append(
-            {"run": progress.run, "epoch": progress.epoch, "training": loss, "validation": float(judged)}
-        )
+        judged = _judge(model, held_out, config)
+        row = {"run": progress.run, "epoch": progress.epoch, "training": loss, "validation": judged}
+        progress.history.append(row)
         if judged < progress.best:
-            progress.best, progress.best_at = float(judged), (progress.run, progress.epoch)
+            progress.best, progress.best_at = judged, (progress.run, progress.epoch)
             best = {name: tensor.clone() for name, tensor in model.state_dict().items()}
         if checkpoint is not None:
-            _keep(checkpoint, model, optimizer, best, progress)
+            _keep(checkpoint, model, optimizer, best, progress, plan)
         if on_epoch is not None:
             on_epoch(progress)
-    if not best:
-        raise InputError(f"no learning rate of {config.learning_rates} gave a finite validation loss")
     model.load_state_dict(best)
     return model, progress
 
 
 def new_model(rows: RowSets, config: TrainConfig, run: int) -> SequenceModel:
     """Return an untrained model for ``rows``: fresh weights, a bank, and a filter's first prior."""
-    model_class, config_class = CLASSES[config.preset]
+    model_class = KINDS[config.preset]
     sizes = {"action_dim": rows.action_features.shape[1], "context_dim": rows.contexts.shape[1]}
-    for name in config.model:
-        check_choice(f"size of a {config.preset} model:", name, [entry.name for entry in fields(config_class)])
     rng = stream(config.seed, "training", run * (1 + config.epochs))
     with torch.random.fork_rng(devices=[]):  # layers draw from torch's global generator: it is lent, and given back
         torch.random.manual_seed(int(rng.integers(2**63)))
-        model = model_class(config_class(**{**sizes, **config.model}))
+        model = model_class(model_class.config_class(**{**sizes, **config.model}))
     picked = rng.choice(len(rows.contexts), min(BANK, len(rows.contexts)), replace=False)
     model.bank = torch.from_numpy(rows.contexts[np.sort(picked)].copy())
+    model.context_scaling, model.action_scaling = _scaling(rows.contexts), _scaling(rows.action_features)
     if isinstance(model, FilterModel):
         fit_prior_maps(model, rows, rng)
     return model
 
 
-def sequence_loss(model: SequenceModel, rows: RowSets, horizon: int, steps: int | None = None) -> np.ndarray:
-    """Return the mean loss per step of each action's first ``horizon`` rows, in nats, (N,).
+def _scaling(values: np.ndarray) -> Tensor:
+    """Return the mean of each column and the inverse of its standard deviation, (2, columns); 1 for a constant one."""
+    mean, spread = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
+    return torch.from_numpy(np.stack([mean, 1 / np.where(spread > 0, spread, 1)]).astype(np.float32))
 
-    With ``steps``, it is the mean over so many entries, spread evenly.
+
+def _judge(model: SequenceModel, rows: RowSets, config: TrainConfig) -> float:
+    """Return the mean validation loss per row; infinity where it is no number."""
+    sums, counts = sequence_loss(model, rows, config.horizon, config.steps)
+    mean = float(sums.sum() / counts.sum())
+    return mean if math.isfinite(mean) else math.inf
+
+
+def sequence_loss(
+    model: SequenceModel, rows: RowSets, horizon: int, steps: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return each action's loss over its first ``horizon`` rows, in nats, and how many they are, (N,) each.
+
+    With ``steps``, only so many entries count, spread evenly.
     """
-    losses = []
+    losses, counts = [], []
     for block in np.array_split(np.arange(len(rows)), -(-len(rows) // 500)):
         batch = rows.sequences(block, horizon)
         length = batch.outcomes.shape[1]
         at = None if steps is None or steps >= length else torch.linspace(0, length - 1, steps).long()
         with torch.no_grad():
             each, weights = _losses(model, batch, at)
-        losses.append(((each * weights).sum(1) / weights.sum(1).clamp(min=1)).double().numpy())
-    return np.concatenate(losses)
+        losses.append((each * weights).double().sum(1).numpy())
+        counts.append(weights.double().sum(1).numpy())
+    return np.concatenate(losses), np.concatenate(counts)
 
 
 def _losses(model: SequenceModel, batch: Any, at: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -237,6 +256,7 @@ def _keep(
     optimizer: torch.optim.Optimizer,
     best: dict[str, Tensor],
     progress: Progress,
+    plan: str,
 ) -> None:
     """Write the whole state to one file."""
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
@@ -244,22 +264,32 @@ def _keep(
     for i, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{i}.{name}": tensor for name, tensor in state.items()}
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    write_whole(path, save(tensors, metadata={"progress": json.dumps(asdict(progress))}))
+    write_whole(path, save(tensors, metadata={"progress": json.dumps(asdict(progress)), "plan": plan}))
 
 
-def _read(path: Path) -> tuple[Progress, dict[str, Tensor]]:
-    """Return the progress and the tensors of a state file."""
+def _read(path: Path, plan: str) -> tuple[Progress, dict[str, Tensor]]:
+    """Return the progress and the tensors of a state file, which must be of the same plan."""
     try:
         with safe_open(path, framework="pt") as file:
-            progress = Progress(**json.loads(file.metadata()["progress"]))
+            progress, kept_plan = Progress(**json.loads(file.metadata()["progress"])), file.metadata()["plan"]
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"'{path}' must be a whole training state ({error})") from error
+    if kept_plan != plan:
+        raise InputError(f"'{path}' must be the state of a training of this configuration on these rows")
     return replace(progress, best_at=(progress.best_at[0], progress.best_at[1])), tensors
 
 
-def _restore(tensors: dict[str, Tensor], model: SequenceModel, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def _restore(
+    tensors: dict[str, Tensor], model: SequenceModel, optimizer: torch.optim.Optimizer, path: Path | None
+) -> dict[str, Tensor]:
     """Fill model and optimiser from a state file's tensors; return the best weights."""
+    n_parameters = sum(len(group["params"]) for group in optimizer.param_groups)
+    wanted = {f"{part}.{name}" for part in ("model", "best") for name in model.state_dict()}
+    wanted |= {f"optimizer.{i}.{key}" for i in range(n_parameters) for key in ("step", "exp_avg", "exp_avg_sq")}
+    if tensors.keys() != wanted:
+        odd = ", ".join(sorted(tensors.keys() ^ wanted)[:3])
+        raise InputError(f"'{path}' must be a whole training state; missing or unexpected: {odd}")
     parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}}
     for name, tensor in tensors.items():
         part, _, rest = name.partition(".")

@@ -15,7 +15,8 @@ from torch.utils.tensorboard import SummaryWriter
 
 import gents_gym
 from gents_gym.checks import InputError
-from gents_gym.files import new_folder, write_whole
+from gents_gym.files import new_folder, remove_parts, write_whole
+from gents_gym.models.load import load_model
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.randomness import stream
 from gents_gym.training.data import RowSets
@@ -54,9 +55,12 @@ def train_to_folder(
         on_epoch: Told after every epoch.
         on_batch: Told each batch's loss.
     """
+    out = Path(out)
     hashes = {"training": rows.content_hash, "validation": validation.content_hash}
     plan = json.loads(json.dumps({"config": asdict(config), "sha256": hashes, "source": source}))
-    out = _open(Path(out), plan)
+    if _finished(out, plan):
+        return load_model(out)
+    _open(out, plan)
     writer = SummaryWriter(str(out / "tensorboard"))
     seen = 0
 
@@ -71,14 +75,17 @@ def train_to_folder(
 
     model, progress = train(rows, validation, config, out / "state.safetensors", note, on_batch)
     writer.close()
-    losses = sequence_loss(model, validation, config.horizon)
+    sums, counts = sequence_loss(model, validation, config.horizon)
+    losses = sums / counts
     notes = {
         **plan,
         "gents_gym": gents_gym.__version__,
+        "columns": {"contexts": list(rows.context_names), "action_features": list(rows.feature_names)},
         "chosen": {"learning_rate": config.learning_rates[progress.best_at[0]], "epoch": progress.best_at[1]},
-        "validation_loss": {"mean": float(losses.mean()), "se": float(losses.std(ddof=1) / np.sqrt(len(losses)))}
-        if len(losses) > 1
-        else {"mean": float(losses.mean()), "se": None},
+        "validation_loss": {
+            "mean": float(sums.sum() / counts.sum()),
+            "se": float(losses.std(ddof=1) / np.sqrt(len(losses))) if len(losses) > 1 else None,
+        },
         "actions": {"training": len(rows), "validation": len(validation)},
         "rows": {"training": len(rows.contexts), "validation": len(validation.contexts)},
     }
@@ -86,29 +93,44 @@ def train_to_folder(
     write_whole(out / "history.json", (json.dumps(progress.history, indent=1) + "\n").encode())
     write_whole(out / "README.md", model_card(model, notes).encode())
     model.save_pretrained(out, notes)  # config.json is written last: with it, the run is finished
-    for name in ("state.safetensors", "run.json"):
-        (out / name).unlink(missing_ok=True)
+    _finished(out, plan)
     return model
 
 
-def _open(out: Path, plan: dict[str, Any]) -> Path:
-    """Return the folder, with the plan in it; one that holds an unfinished run must hold the same plan."""
-    if (out / "run.json").exists() and not (out / "config.json").exists():
-        try:
-            kept = json.loads((out / "run.json").read_text())
-        except ValueError as error:
-            raise InputError(f"out must hold a run to go on with, got '{out}' with a damaged run.json") from error
-        if kept != plan:
-            odd = [key for key in plan["config"] if kept.get("config", {}).get(key) != plan["config"][key]]
-            odd = odd or [key for key in plan if kept.get(key) != plan[key]]
-            raise InputError(
-                f"out must hold a run of this configuration to go on with, got '{out}' with another {odd[0]}"
-            )
-        shutil.rmtree(out / "tensorboard", ignore_errors=True)  # written anew from the history
-        return out
-    out = new_folder("out", out)
-    write_whole(out / "run.json", (json.dumps(plan, indent=2) + "\n").encode())
-    return out
+def _finished(out: Path, plan: dict[str, Any]) -> bool:
+    """Return whether the folder holds this run, done; its working files go."""
+    if not (out / "config.json").exists() or _kept_plan(out) != plan:
+        return False
+    for name in ("state.safetensors", "run.json"):
+        (out / name).unlink(missing_ok=True)
+    remove_parts(out)
+    return True
+
+
+def _kept_plan(out: Path) -> Any:
+    """Return the plan of the run in the folder; None where there is none."""
+    path = out / "run.json"
+    try:
+        return json.loads(path.read_text()) if path.exists() else None
+    except (OSError, ValueError) as error:
+        raise InputError(f"out must hold a run to go on with, got '{out}' with a damaged run.json") from error
+
+
+def _open(out: Path, plan: dict[str, Any]) -> None:
+    """Make the folder with the plan in it; one that holds an unfinished run must hold the same plan."""
+    kept = _kept_plan(out)
+    if kept is None:
+        new_folder("out", out)
+        write_whole(out / "run.json", (json.dumps(plan, indent=2) + "\n").encode())
+        return
+    if kept != plan:
+        known = kept if isinstance(kept, dict) and isinstance(kept.get("config"), dict) else {"config": {}}
+        odd = [key for key in plan["config"] if known["config"] and known["config"].get(key) != plan["config"][key]]
+        odd = odd or [key for key in plan if known.get(key) != plan[key]]
+        rule = "out must be new, or hold a run of this configuration to go on with"
+        raise InputError(f"{rule}, got '{out}' with another {odd[0]}")
+    remove_parts(out)
+    shutil.rmtree(out / "tensorboard", ignore_errors=True)  # written anew from the history
 
 
 def draw_losses(progress: Progress, config: TrainConfig) -> bytes:

@@ -115,6 +115,18 @@ def test_predictive_is_the_ratio_of_marginal_likelihoods():
             assert found[b, a] == pytest.approx(np.exp(ratio[0]), abs=0.02)
 
 
+def test_predictive_of_a_skewed_posterior_is_quadratures():
+    """Slopes without data: a vague intercept whose few outcomes are all ones, at a context of zeros."""
+    z = np.array([[[3.0, -3.0], [0.0, 0.0]]])
+    history = History(z, np.zeros((1, 3, 2), np.float32), np.zeros((1, 3), int), np.ones((1, 3)))
+    found = ExactModel(n_weighted=40_000).probability(history, np.zeros((1, 2)), [np.random.default_rng(0)])
+    mean, variance = paper_prior(z, 2)
+    grid = np.linspace(-15, 15, 6001)
+    for a, seen in ((0, 3), (1, 0)):
+        weights = norm.pdf(grid, mean[0, a, 0], variance[0, a, 0] ** 0.5) * expit(grid) ** seen
+        assert found[0, a] == pytest.approx((weights * expit(grid)).sum() / weights.sum(), abs=0.004)
+
+
 def test_losses_sum_to_the_marginal_likelihood_on_average():
     """The exact p* beats, or ties with, any other predictor on its own data: here the true prior's mean alone."""
     rows = Synthetic().sample_actions(0, range(300), 50)

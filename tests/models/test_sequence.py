@@ -6,6 +6,8 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 from scipy.special import expit
 
 import gents_gym
@@ -111,6 +113,10 @@ def test_features_are_of_an_empty_history(make):
         found = model.features(z, x[:, 0])
     width = model.size + 1 if isinstance(model, FilterModel) else model.config.width
     assert found.shape == (len(z), width)
+    if isinstance(model, FilterModel):
+        with torch.no_grad():
+            rows, mean = model.rows(x[:, 0]), model.start(z).mean
+        assert torch.allclose(found, torch.cat([rows, (rows * mean).sum(1, keepdim=True)], 1))
     if isinstance(model, PaperModel):
         with torch.no_grad():
             assert torch.allclose(model.last(found)[:, 0], model.logit(model.start(z), x[:, 0]))
@@ -209,6 +215,19 @@ def damage(folder, what):
         config["kind"] = "papr"
     if what == "another size":
         config["config"]["context_dim"] = 6
+    if what == "a size of text":
+        config["config"]["context_dim"] = "5"
+    if what == "an enormous size":
+        config["config"]["context_dim"] = 10**6
+    if what == "deep nesting":
+        (folder / "config.json").write_text("[" * 100_000)
+        return
+    if what in ("not numbers", "another type"):
+        with safe_open(folder / "model.safetensors", framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        tensors["bias"] = tensors["bias"] * torch.nan if what == "not numbers" else tensors["bias"].double()
+        save_file(tensors, folder / "model.safetensors")
+        return
     if what == "more tensors wanted":
         config["config"]["hidden_layers"] = 4
     (folder / "config.json").write_text(json.dumps(config))
@@ -226,6 +245,11 @@ def damage(folder, what):
         ("missing size", "missing or unknown: action_dim"),
         ("another kind", r"unknown kind of model 'papr'; did you mean 'paper'\?"),
         ("another size", r"must hold \w+ of shape"),
+        ("a size of text", "context_dim must be a whole number, got '5'"),
+        ("an enormous size", r"must hold \w+ of shape"),
+        ("deep nesting", r"must be a model's folder with a whole config\.json"),
+        ("not numbers", "must hold finite numbers, got others in bias"),
+        ("another type", "in float32, got .* in torch.float64"),
         ("more tensors wanted", r"missing or unexpected: hidden\.7\.bias"),
     ],
 )
@@ -241,6 +265,34 @@ def test_unknown_names_and_other_sizes():
         gents_gym.load_model("synthetic-filtr")
     with pytest.raises(InputError, match=r"action_features must have shape \(N, 2\) for this model, got \(4, 3\)"):
         random_paper().start(torch.zeros(4, 3))
+    for model in (random_paper(), random_filter()):
+        with pytest.raises(InputError, match="contexts must have 5 entries for this model, got 4"):
+            model.logits(torch.zeros(2, 2), torch.zeros(2, 3, 4), torch.zeros(2, 3))
+    for name in (None, 3, []):
+        with pytest.raises(InputError, match="a model must be named by its id or folder"):
+            load_model(name)
+
+
+def test_features_far_from_the_training_ones_give_sound_predictions():
+    model = load_model("synthetic-filter")
+    for z in ([20.0, 20.0], [50.0, 0.0], [-1e4, 1e4]):
+        state = model.start(torch.tensor([z]))
+        assert torch.isfinite(model.probability(state, torch.ones(1, 5))).all()
+        assert torch.diagonal(state.covariance[0]).max() < 100
+
+
+def test_scaling_is_applied_to_contexts_and_features():
+    for model in (random_paper(), random_filter(head_width=3)):
+        z, x, y = sequences(4, 10)
+        with torch.no_grad():
+            plain = model.logits(z, x, y)
+            model.action_scaling, model.context_scaling = (
+                torch.tensor([[1.0] * 2, [3.0] * 2]),
+                torch.tensor([[2.0] * 5, [0.5] * 5]),
+            )
+            assert torch.allclose(model.logits(z / 3 + 1, x * 2 + 2, y), plain, atol=1e-3)
+            state = model.append(model.start(z / 3 + 1), x[:, 0] * 2 + 2, y[:, 0])
+            assert torch.allclose(model.logit(state, x[:, 1] * 2 + 2), plain[:, 1], atol=1e-3)
 
 
 @pytest.mark.parametrize("name", registry.MODELS)

@@ -70,19 +70,60 @@ def without(table, column):
         (
             {**LOG, "action": [0, 1, 0, 0, 7]},
             FEATURES,
-            "actions of action_features alone, got task 'b', action 7",
+            "actions of action_features alone, got task 'b', action '7'",
         ),
         (
             {**LOG, "action": [0, 1, 0, 0, 0]},
             FEATURES,
-            "rows for every action, got none for task 'b', action 1",
+            "rows for every action, got none for task 'b', action '1'",
         ),
-        (LOG, {**FEATURES, "action": [0, 0, 0, 1]}, "must have each action once, got task 'a', action 0 twice"),
+        (LOG, {**FEATURES, "action": [0, 0, 0, 1]}, "must have each action once, got task 'a', action '0' twice"),
     ],
 )
 def test_bad_logs(tmp_path, log, features, message):
     with pytest.raises(InputError, match=message):
         read_logs(*write(tmp_path, log, features))
+
+
+@pytest.mark.parametrize(
+    ("log", "message"),
+    [
+        ({**LOG, "action": [0, None, 0, 0, 1]}, "column 'action' of '.*' must hold an id in every row"),
+        ({**LOG, "action": [[0], [1], [0], [0], [1]]}, "column 'action' of '.*' must hold an id in every row"),
+        ({**LOG, "x1": [1e39, 0, 0, 0, 0]}, "column 'x1' of '.*' must be finite, got inf"),
+    ],
+)
+def test_strange_columns(tmp_path, log, message):
+    with pytest.raises(InputError, match=message):
+        read_logs(*write(tmp_path, log))
+
+
+def test_large_numbers_and_ids_that_look_like_numbers(tmp_path):
+    read_logs(*write(tmp_path, {**LOG, "x1": [2**60 + 1, 0, 0, 0, 0]}))
+    (tmp_path / "log.csv").write_text("action,x,outcome\n007,1,0\nA9,2,1\n")
+    (tmp_path / "z.csv").write_text("action,z\nA9,1\n007,2\n")
+    rows = read_logs(tmp_path / "log.csv", tmp_path / "z.csv")
+    assert rows.outcomes.tolist() == [1, 0]
+    assert (rows.context_names, rows.feature_names) == (("x",), ("z",))
+    (tmp_path / "log.csv").write_text("action,x,x,outcome\n007,1,1,0\n")
+    with pytest.raises(InputError, match="it has the column 'x' twice"):
+        read_logs(tmp_path / "log.csv", tmp_path / "z.csv")
+    (tmp_path / "log.csv").write_bytes(b"action,\xff\xfe,outcome\n007,1,0\n")
+    with pytest.raises(InputError, match="data must be a Parquet or CSV file"):
+        read_logs(tmp_path / "log.csv", tmp_path / "z.csv")
+
+
+@pytest.mark.parametrize("offsets", [[0, 2, 2], [0, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]])
+def test_offsets_must_give_every_action_rows(offsets):
+    with pytest.raises(InputError, match=r"offsets must be N\+1=3 rising numbers from 0 to M=2"):
+        RowSets(np.zeros((2, 1)), np.zeros((2, 1)), np.zeros(2), np.array(offsets))
+
+
+def test_arrays_are_checked_and_cast():
+    rows = RowSets(np.zeros((1, 1)), np.zeros((2, 3)), np.zeros(2), np.array([0, 2]))
+    assert rows.contexts.dtype == np.float32
+    with pytest.raises(InputError, match="contexts must be finite, got nan"):
+        RowSets(np.zeros((1, 1)), np.full((2, 3), np.nan), np.zeros(2), np.array([0, 2]))
 
 
 def test_files_that_are_no_tables(tmp_path):

@@ -1,13 +1,16 @@
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save
+from sklearn.linear_model import RidgeCV
 
 import gents_gym
 from gents_gym import InputError, RowSets, preset_config
 from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.tasks.synthetic import Synthetic
 from gents_gym.training import loop
-from gents_gym.training.start import fit_prior_maps
+from gents_gym.training.start import PENALTIES, fit_prior_maps, ridge
 
 ROWS = RowSets.from_rows(Synthetic().sample_actions(0, range(60), 40))
 HELD_OUT = RowSets.from_rows(Synthetic().sample_actions(0, range(30), 25, "validation"))
@@ -79,8 +82,8 @@ def test_the_best_epoch_of_the_best_learning_rate_is_kept():
     assert progress.best == min(losses)
     best = progress.history[int(np.argmin(losses))]
     assert progress.best_at == (best["run"], best["epoch"])
-    found = loop.sequence_loss(model, HELD_OUT, config.horizon, config.steps).mean()
-    assert found == pytest.approx(progress.best, abs=1e-6)
+    sums, counts = loop.sequence_loss(model, HELD_OUT, config.horizon, config.steps)
+    assert sums.sum() / counts.sum() == pytest.approx(progress.best, abs=1e-6)
 
 
 def test_training_lowers_the_loss_towards_the_exact_one():
@@ -90,7 +93,7 @@ def test_training_lowers_the_loss_towards_the_exact_one():
     untrained = loop.new_model(rows, config, 0)
     plain = FilterModel(FilterConfig(2, 5))
     model, _ = gents_gym.train(rows, RowSets.from_rows(held_out), config)
-    losses = [loop.sequence_loss(m, RowSets.from_rows(held_out), 60).mean() for m in (plain, untrained, model)]
+    losses = [loop.sequence_loss(m, RowSets.from_rows(held_out), 60)[0].mean() / 60 for m in (plain, untrained, model)]
     exact = -gents_gym.ExactModel(n_weighted=64).log_marginal(
         held_out.action_features, held_out.contexts, held_out.outcomes, np.random.default_rng(0)
     ).mean() / 60  # fmt: skip
@@ -125,8 +128,11 @@ def test_few_rows_per_action_still_give_a_sound_prior():
 
 def test_the_loss_at_some_entries_estimates_the_whole():
     model = FilterModel(FilterConfig(2, 5))
-    whole = loop.sequence_loss(model, HELD_OUT, 25).mean()
-    assert loop.sequence_loss(model, HELD_OUT, 25, 25).mean() == pytest.approx(whole)
+    whole = loop.sequence_loss(model, HELD_OUT, 25)[0].mean() / 25
+    assert loop.sequence_loss(model, HELD_OUT, 25, 25)[0].mean() / 25 == pytest.approx(whole)
+    with torch.no_grad():
+        each, _ = loop._losses(model, HELD_OUT.sequences(np.arange(30), 25), torch.tensor([0, 12, 24]))
+    assert loop.sequence_loss(model, HELD_OUT, 25, 3)[0] == pytest.approx(each.sum(1).numpy(), abs=1e-5)
     batch = HELD_OUT.sequences(np.arange(30), 25)
     rng = np.random.default_rng(0)
     with torch.no_grad():
@@ -154,9 +160,116 @@ def test_ragged_rows_train():
         assert all(torch.isfinite(tensor).all() for tensor in model.state_dict().values())
 
 
+def test_padding_counts_for_nothing():
+    rows = RowSets(ROWS.action_features[:2], ROWS.contexts[:13], ROWS.outcomes[:13], np.array([0, 3, 13]))
+    model = FilterModel(FilterConfig(2, 5))
+    sums, counts = loop.sequence_loss(model, rows, 25)
+    assert counts.tolist() == [3, 10]
+    for i, (first, last) in enumerate(((0, 3), (3, 13))):
+        x, y = (torch.tensor(part[first:last])[None] for part in (rows.contexts, rows.outcomes))
+        with torch.no_grad():
+            logits = model.logits(torch.tensor(rows.action_features[i : i + 1]), x, y)
+        alone = torch.nn.functional.binary_cross_entropy_with_logits(logits, y, reduction="sum").item()
+        assert sums[i] == pytest.approx(alone, rel=1e-5)
+    config = preset_config("filter", epochs=1, batch=2, horizon=25)
+    first = loop.new_model(rows, config, 0)
+    expected = np.divide(*map(np.sum, loop.sequence_loss(first, rows, 25)))
+    told = []
+    gents_gym.train(rows, HELD_OUT, config, on_batch=told.append)
+    assert told[0] == pytest.approx(expected, abs=0.05)
+
+
+def test_the_schedule_and_the_decay_reach_the_optimiser(monkeypatch):
+    seen = []
+    step = torch.optim.AdamW.step
+    monkeypatch.setattr(
+        torch.optim.AdamW,
+        "step",
+        lambda self, *a: seen.append([(g["lr"], g["weight_decay"]) for g in self.param_groups]) or step(self, *a),
+    )
+    config = preset_config("paper", **{**SMALL["paper"], "learning_rates": (0.01,), "weight_decay": 0.3})
+    gents_gym.train(ROWS, HELD_OUT, config)
+    rates = np.array([[lr for lr, _ in groups] for groups in seen])  # (steps, 2)
+    assert len(rates) == 9
+    assert rates[:, 1].max() == pytest.approx(0.01, rel=0.1)
+    assert rates[0, 1] < 0.002
+    assert rates[-1, 1] < 0.002
+    assert np.allclose(rates[:, 0], 100 * rates[:, 1])
+    assert [decay for _, decay in seen[0]] == [0.003, 0.3]
+
+
+def test_the_entries_and_the_resampling_are_the_configured_ones(monkeypatch):
+    asked, entries = [], []
+    resample, losses = RowSets.resample, loop._losses
+
+    def spy(self, actions, length, replacement, rng):
+        asked.append(replacement)
+        return resample(self, actions, length, replacement, rng)
+
+    monkeypatch.setattr(RowSets, "resample", spy)
+    monkeypatch.setattr(loop, "_losses", lambda m, b, at: entries.append(at) or losses(m, b, at))
+    for preset, expected in (("paper", True), ("filter", False)):
+        asked.clear()
+        entries.clear()
+        gents_gym.train(ROWS, HELD_OUT, preset_config(preset, **{**SMALL[preset], "learning_rates": (0.01,)}))
+        assert asked[-1] is expected
+    gents_gym.train(ROWS, HELD_OUT, preset_config("paper", **{**SMALL["paper"], "learning_rates": (0.01,)}))
+    drawn = {tuple(at.tolist()) for at in entries if at is not None}
+    assert len(drawn) > 5
+
+
+@pytest.mark.parametrize(("x_scale", "z_scale"), [(1e4, 1), (1, 1e3), (1e-3, 1e-3)])
+def test_units_do_not_show(x_scale, z_scale):
+    """Contexts and features in any unit give the model that standard ones give."""
+    scaled = [
+        RowSets(r.action_features * z_scale + z_scale, r.contexts * x_scale - x_scale, r.outcomes, r.offsets)
+        for r in (ROWS, HELD_OUT)
+    ]
+    for preset in loop.PRESETS:
+        config = preset_config(preset, **SMALL[preset])
+        _, plain = gents_gym.train(ROWS, HELD_OUT, config)
+        _, other = gents_gym.train(*scaled, config)
+        assert other.best == pytest.approx(plain.best, abs=0.01)
+
+
+def test_a_training_that_only_harms_returns_its_start():
+    config = preset_config("filter", **{**SMALL["filter"], "learning_rates": (50.0,)})
+    model, progress = gents_gym.train(ROWS, HELD_OUT, config)
+    assert progress.best_at == (0, 0)
+    start = loop.new_model(ROWS, config, 0)
+    assert equal(weights(model), weights(start))
+
+
+def test_features_that_say_nothing_are_not_believed():
+    """More features than actions could fit: the start must stay near what knows no features at all."""
+    rng = np.random.default_rng(0)
+    rows = RowSets(rng.normal(size=(60, 200)), ROWS.contexts, ROWS.outcomes, ROWS.offsets)
+    held_out = RowSets(rng.normal(size=(30, 200)), HELD_OUT.contexts, HELD_OUT.outcomes, HELD_OUT.offsets)
+    blind = [RowSets(np.zeros((len(r), 1)), r.contexts, r.outcomes, r.offsets) for r in (ROWS, HELD_OUT)]
+    config = preset_config("filter", **SMALL["filter"])
+    with_noise = loop._judge(loop.new_model(rows, config, 0), held_out, config)
+    without = loop._judge(loop.new_model(blind[0], config, 0), blind[1], config)
+    assert with_noise < without + 0.05
+
+
+def test_ridge_is_scikit_learns_with_the_penalty_of_the_lowest_leave_one_out_error():
+    rng = np.random.default_rng(0)
+    z, noise = rng.normal(size=(80, 6)), rng.normal(size=(80, 3))
+    y = 2 + z @ rng.normal(size=(6, 3)) * [1, 0.1, 0] + noise
+    maps, fitted, left = ridge(z, y)
+    theirs = RidgeCV(alphas=PENALTIES, alpha_per_target=True, store_cv_results=True).fit(z, y)
+    assert np.allclose(maps[1:].T, theirs.coef_, atol=1e-6)
+    assert np.allclose(maps[0], theirs.intercept_, atol=1e-6)
+    assert np.allclose(fitted, theirs.predict(z), atol=1e-6)
+    assert np.allclose((left**2).mean(axis=0), theirs.cv_results_.mean(axis=0).min(axis=-1), rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"model": {"head_width": -1}}, "head_width must be at least 0, got -1"),
+        ({"model": {"head_width": "abc"}}, "head_width must be a whole number, got 'abc'"),
+        ({"model": {"action_dim": 7}}, "unknown size of a filter model: 'action_dim'"),
         ({"epochs": 0}, "epochs must be at least 1, got 0"),
         ({"learning_rates": ()}, "learning_rates must name at least one, got none"),
         ({"learning_rates": (0.0,)}, "learning_rates must be above 0, got 0"),
@@ -173,11 +286,28 @@ def test_bad_presets_and_sizes():
     with pytest.raises(InputError, match=r"unknown preset 'filer'; did you mean 'filter'\?"):
         preset_config("filer")
     with pytest.raises(InputError, match="unknown size of a paper model: 'hidden_layer'; did you mean 'hidden_layers'"):
-        gents_gym.train(ROWS, HELD_OUT, preset_config("paper", model={"hidden_layer": 1}))
+        preset_config("paper", model={"hidden_layer": 1})
+    with pytest.raises(InputError, match="repeats must be at least 1, got 0"):
+        preset_config("paper", model={"repeats": 0})
+    wide = RowSets(HELD_OUT.action_features, HELD_OUT.contexts[:, :4], HELD_OUT.outcomes, HELD_OUT.offsets)
+    with pytest.raises(InputError, match="validation must have contexts of 5 entries, as the training rows, got 4"):
+        gents_gym.train(ROWS, wide, preset_config("filter"))
 
 
 def test_a_damaged_state_is_refused(tmp_path):
     path = tmp_path / "state.safetensors"
     path.write_bytes(b"nonsense")
+    config = preset_config("filter", **SMALL["filter"])
     with pytest.raises(InputError, match="must be a whole training state"):
-        gents_gym.train(ROWS, HELD_OUT, preset_config("filter", **SMALL["filter"]), path)
+        gents_gym.train(ROWS, HELD_OUT, config, path)
+    path.unlink()
+    gents_gym.train(ROWS, HELD_OUT, config, path)
+    with pytest.raises(InputError, match="must be the state of a training of this configuration on these rows"):
+        gents_gym.train(ROWS, HELD_OUT, preset_config("filter", **SMALL["filter"], seed=1), path)
+    with safe_open(path, framework="pt") as file:
+        metadata = file.metadata()
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    del tensors["optimizer.0.exp_avg"]
+    path.write_bytes(save(tensors, metadata=metadata))
+    with pytest.raises(InputError, match=r"missing or unexpected: optimizer\.0\.exp_avg"):
+        gents_gym.train(ROWS, HELD_OUT, config, path)

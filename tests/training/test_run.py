@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from gents_gym import InputError, RowSets, load_model, preset_config
@@ -68,6 +69,46 @@ def test_an_unfinished_run_of_another_configuration_is_refused(tmp_path):
         train_to_folder(ROWS, HELD_OUT, CONFIG, tmp_path)
 
 
+def test_kills_between_the_last_writes_are_mended(tmp_path):
+    """Finished but not cleaned up; and stopped while the very first file was being written."""
+    out = tmp_path / "model"
+    train_to_folder(ROWS, HELD_OUT, CONFIG, out)
+    notes = json.loads((out / "config.json").read_text())["notes"]
+    plan = {key: notes[key] for key in ("config", "sha256", "source")}
+    (out / "run.json").write_text(json.dumps(plan))
+    (out / ".state.safetensors.x.part").write_text("half")
+    weights = (out / "model.safetensors").read_bytes()
+    train_to_folder(ROWS, HELD_OUT, CONFIG, out)
+    assert (out / "model.safetensors").read_bytes() == weights
+    assert not (out / "run.json").exists()
+    assert not list(out.glob(".*"))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / ".run.json.x.part").write_text("half")
+    train_to_folder(ROWS, HELD_OUT, CONFIG, tmp_path / "other")
+
+
+def test_scalars_of_a_resumed_run_stand_once(tmp_path):
+    class StopError(Exception):
+        pass
+
+    def stop(progress):
+        if len(progress.history) == 1:
+            raise StopError
+
+    with pytest.raises(StopError):
+        train_to_folder(ROWS, HELD_OUT, CONFIG, tmp_path, on_epoch=stop)
+    train_to_folder(ROWS, HELD_OUT, CONFIG, tmp_path)
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert [event.step for event in events.Scalars("loss/validation")] == [1, 2]
+
+
+@pytest.mark.parametrize("content", ["[]", "3", '{"config": 3}'])
+def test_a_strange_run_file_is_refused(tmp_path, content):
+    (tmp_path / "run.json").write_text(content)
+    with pytest.raises(InputError, match="out must be new, or hold a run of this configuration"):
+        train_to_folder(ROWS, HELD_OUT, CONFIG, tmp_path)
+
+
 def command(out):
     options = {"--actions": 300, "--rows": 60, "--horizon": 60, "--epochs": 6, "--batch": 50, "--out": out}
     program = Path(sys.executable).with_name("gents-gym")
@@ -118,7 +159,13 @@ def test_losses_are_measured_on_the_same_rows(tmp_path):
     assert error > 0
     gap, gap_error = found.gap("filter", "exact", 30)
     assert gap == pytest.approx(mean - found.mean("exact", 30)[0])
-    assert abs(gap) < 0.01
+    for prefix in found.prefixes:
+        assert abs(found.gap("filter", "exact", prefix)[0]) < 0.02
+    with torch.no_grad():
+        z, x, y = (torch.tensor(part) for part in (rows.action_features, rows.contexts, rows.outcomes))
+        losses = torch.nn.functional.binary_cross_entropy_with_logits(model.logits(z, x, y), y, reduction="none")
+    for i, prefix in enumerate(found.prefixes):
+        assert np.allclose(found.sums["filter"][:, i], losses[:, :prefix].sum(1).numpy(), atol=1e-3)
     assert gap_error < error
     picture = draw_losses_by_step(found, "exact")
     assert picture.startswith(b"\x89PNG")

@@ -1,0 +1,310 @@
+"""TS-Gen against a slow, obvious version, probability matching, and what its options promise."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+import gents_gym
+from gents_gym import InputError, TaskInfo, load_model, make_agent, rollout
+from gents_gym.agents.imputation import AutoregressiveImputer
+from gents_gym.agents.ts_gen import GenUCB, TSGen
+from gents_gym.models.exact import ExactModel, paper_prior
+from gents_gym.models.filter import FilterModel
+from gents_gym.randomness import stream
+from gents_gym.tasks.synthetic import Synthetic
+from gents_gym.types import History
+
+T, A = 30, 3
+
+
+def make(num_envs=6, **config):
+    sizes = {"horizon": T, "n_actions": A, "autoreset_mode": "Disabled", **config}
+    return gym.make_vec("gents_gym/Synthetic-v0", num_envs=num_envs, **sizes)
+
+
+def slow_filter(model, z, rows, outcomes):
+    """The filter's moments after some rows, in plain NumPy."""
+    w = [p.detach().numpy().astype(float) for p in (model.prior_mean, model.prior_scale, model.prior_lower)]
+    mean = w[0] @ [1, *z]
+    root = np.diag(np.exp(w[1] @ [1, *z, *z**2])) @ (np.eye(6) + np.tril(w[2], -1))
+    covariance = root @ root.T
+    for x, y in zip(rows, outcomes, strict=True):
+        mean, covariance, _ = slow_step(mean, covariance, x, y)
+    return mean, covariance
+
+
+def slow_step(mean, covariance, x, y):
+    row = np.array([1, *x])
+    kappa = 1 / np.sqrt(1 + np.pi / 8 * row @ covariance @ row)
+    p = expit(kappa * row @ mean)
+    y = float(y < p) if isinstance(y, Uniform) else y
+    direction = covariance @ row
+    gain, weight = kappa * (y - p), kappa**2 * p * (1 - p)
+    return mean + direction * gain, covariance - weight * np.outer(direction, direction), y
+
+
+class Uniform(float):
+    """A uniform number that is yet to become an outcome."""
+
+
+def slow_ts_gen(task, rng, model):
+    """One task: explicit loops, every state rebuilt from scratch, scikit-learn fits."""
+    bank = model.bank.numpy()
+    seen = [([], []) for _ in range(A)]
+    played = []
+    for t in range(T):
+        picked = rng.integers(len(bank), size=T - t - 1)
+        contexts = np.concatenate([task.contexts[0, : t + 1], bank[picked]])
+        uniform = rng.random((T, A), np.float32)
+        scores = []
+        for a in range(A):
+            mean, covariance = slow_filter(model, task.action_features[0, a].astype(float), *seen[a])
+            column = np.zeros(T)
+            for i in range(T):
+                if i < t and played[i] == a:
+                    column[i] = task.outcomes[0, i, a]
+                else:
+                    x = contexts[i].astype(float)
+                    mean, covariance, column[i] = slow_step(mean, covariance, x, Uniform(uniform[i, a]))
+            if column.min() == column.max():
+                scores.append(column[0])
+            else:
+                fit = LogisticRegression(tol=1e-10, max_iter=10000).fit(contexts.astype(float), column)
+                scores.append(fit.predict_proba(task.contexts[0, t][None].astype(float))[0, 1])
+        action = int(np.argmax(scores))
+        played.append(action)
+        seen[action][0].append(task.contexts[0, t].astype(float))
+        seen[action][1].append(float(task.outcomes[0, t, action]))
+    return played
+
+
+def test_the_fast_path_plays_as_the_slow_one():
+    """Fed the same random numbers; a float tie may turn a drawn outcome, and the game after it."""
+    found = rollout(make(), "ts-gen").actions
+    tasks, model = Synthetic(n_actions=A, horizon=T).sample(0, range(6)), load_model("synthetic-filter")
+    slow = np.array([slow_ts_gen(tasks[i], stream(0, "agent", i), model) for i in range(6)])
+    same = (found == slow).all(axis=1)
+    assert same.sum() >= 5
+
+
+class AnyModel:
+    """A third party's model with the protocol's three methods alone, which here hide the built-in filter."""
+
+    def __init__(self):
+        self.inner = load_model("synthetic-filter")
+        self.bank = self.inner.bank
+
+    def start(self, action_features):
+        return self.inner.start(action_features)
+
+    def probability(self, state, context):
+        return self.inner.probability(state, context)
+
+    def append(self, state, context, outcome, where=None):
+        return self.inner.append(state, context, outcome, where)
+
+
+def test_any_model_takes_the_general_path_and_plays_the_same():
+    fast, general = rollout(make(), "ts-gen").actions, rollout(make(), TSGen(model=AnyModel())).actions
+    assert (fast == general).all(axis=1).sum() >= 5
+
+
+def history(n_tasks=4, n_rows=9):
+    rng = np.random.default_rng(0)
+    tasks = Synthetic(n_actions=A, horizon=T).sample(0, range(n_tasks))
+    actions = rng.integers(A, size=(n_tasks, n_rows))
+    outcomes = np.take_along_axis(tasks.outcomes[:, :n_rows], actions[..., None], axis=2)[..., 0]
+    return History(tasks.action_features, tasks.contexts[:, :n_rows], actions, outcomes), tasks.contexts
+
+
+@pytest.mark.parametrize("make_imputer", [
+    lambda: AutoregressiveImputer(load_model("synthetic-filter")),
+    lambda: AutoregressiveImputer(AnyModel()),
+    ExactModel,
+], ids=["fused", "any", "exact"])  # fmt: skip
+def test_tables_hold_every_observed_outcome_unchanged(make_imputer):
+    seen, contexts = history()
+    table = make_imputer().impute(seen, contexts, [np.random.default_rng(i) for i in range(4)])
+    assert table.shape == (4, T, A)
+    assert set(np.unique(table)) <= {0, 1}
+    kept = np.take_along_axis(table[:, :9], seen.actions[..., None], axis=2)[..., 0]
+    assert np.array_equal(kept, seen.outcomes)
+    new = make_imputer().impute(seen, contexts[:, :5], [np.random.default_rng(i) for i in range(4)], past=False)
+    assert new.shape == (4, 5, A)
+
+
+def test_the_states_that_are_kept_are_those_of_a_fresh_start():
+    seen, contexts = history()
+    imputer = AutoregressiveImputer(load_model("synthetic-filter"))
+    for t in range(10):
+        part = History(seen.action_features, seen.contexts[:, :t], seen.actions[:, :t], seen.outcomes[:, :t])
+        kept = imputer.impute(part, contexts, [np.random.default_rng(i) for i in range(4)])
+        fresh = AutoregressiveImputer(load_model("synthetic-filter"))
+        assert np.array_equal(kept, fresh.impute(part, contexts, [np.random.default_rng(i) for i in range(4)]))
+
+
+def test_imputed_outcomes_have_the_models_probabilities():
+    """The first imputed row, over many draws, against the model's prediction given the history."""
+    seen, contexts = history(1, 9)
+    model = load_model("synthetic-filter")
+    many = History(*(np.repeat(getattr(seen, n), 4000, axis=0) for n in ("action_features", "contexts", "actions", "outcomes")))
+    imputer = AutoregressiveImputer(model)
+    new = np.repeat(contexts[:, 20:21], 4000, axis=0)
+    table = imputer.impute(many, new, [np.random.default_rng(i) for i in range(4000)], past=False)
+    expected = imputer._belief.probability(new[:, 0])[0]
+    assert (np.abs(table[:, 0].mean(axis=0) - expected) < 4 * np.sqrt(expected * (1 - expected) / 4000)).all()
+
+
+def test_probability_matching_with_the_exact_model():
+    """Proposition 1: TS-Gen with p* plays a as often as the oracle would, given the history.
+
+    The reference draws coefficients from the prior and weighs them by the likelihood: another sampler.
+    """
+    rng = np.random.default_rng(3)
+    horizon, n = 8, 12_000
+    z = np.array([[0.3, -0.2], [-0.1, 0.4]], np.float32)
+    contexts = rng.normal(size=(3, 2)).astype(np.float32)
+    actions, outcomes = np.array([0, 1]), np.array([0.0, 1.0], np.float32)
+    agent = TSGen(model="exact")
+    agent.reset(TaskInfo(np.repeat(z[None], n, 0), 2, 2, horizon), [np.random.default_rng([1, i]) for i in range(n)])
+    for t in range(2):
+        agent.act(np.repeat(contexts[t][None], n, 0))
+        agent.observe(np.repeat(contexts[t][None], n, 0), np.full(n, actions[t]), np.full(n, outcomes[t]))
+    found = (agent.act(np.repeat(contexts[2][None], n, 0)) == 1).mean()
+
+    mean, variance = paper_prior(z, 2)
+    beta = mean + np.sqrt(variance) * rng.normal(size=(n, 2, 3))  # (n, A, K)
+    x = np.concatenate([np.repeat(contexts[None], n, 0), rng.normal(size=(n, horizon - 3, 2))], axis=1)
+    rows = np.concatenate([np.ones((n, horizon, 1)), x], axis=2)
+    chances = expit(rows @ beta.swapaxes(1, 2))  # (n, T, A)
+    table = (rng.random(chances.shape) < chances).astype(float)
+    weights = np.ones(n)
+    for t in range(2):
+        p = chances[:, t, actions[t]]
+        weights *= p if outcomes[t] else 1 - p
+        table[:, t, actions[t]] = outcomes[t]
+    oracle = gents_gym.make_policy("logistic").fit(x, table).scores(x[:, 2]).argmax(axis=1)
+    share = weights / weights.sum()
+    expected = (share * (oracle == 1)).sum()
+    error = np.sqrt((share**2 * ((oracle == 1) - expected) ** 2).sum() + expected * (1 - expected) / n)
+    assert 0.05 < expected < 0.95
+    assert abs(found - expected) < 4 * error
+
+
+def test_several_tables_are_averaged_and_one_is_a_draw():
+    agent = TSGen(samples=5)
+    tasks = Synthetic(n_actions=A, horizon=T).sample(0, range(2))
+    info = TaskInfo(tasks.action_features, A, 5, T)
+    agent.reset(info, [np.random.default_rng(i) for i in range(2)])
+    scores = agent.sample_scores(tasks.contexts[:, 0])
+    assert scores.shape == (5, 2, A)
+    assert scores.std(axis=0).min() > 0
+    agent.reset(info, [np.random.default_rng(i) for i in range(2)])
+    assert np.array_equal(agent.act(tasks.contexts[:, 0]), scores.mean(axis=0).argmax(axis=1))
+    bound = GenUCB(samples=5, m=None, quantile=0.9)
+    bound.reset(info, [np.random.default_rng(i) for i in range(2)])
+    assert np.array_equal(bound.act(tasks.contexts[:, 0]), np.quantile(scores, 0.9, axis=0).argmax(axis=1))
+
+
+def test_a_truncated_horizon_fits_the_observed_rows_and_m_imputed_ones():
+    asked = []
+
+    class Spy:
+        def fit(self, contexts, outcomes, warm_start=None, weights=None):
+            asked.append((contexts, outcomes, weights))
+            return gents_gym.make_policy("logistic").fit(contexts, outcomes, warm_start, weights)
+
+    record = rollout(make(2), TSGen(m=4, policy=Spy()), max_steps=6)
+    contexts, outcomes, weights = asked[-1]
+    assert contexts.shape == (2, 5 + 4, 5)
+    tasks = Synthetic(n_actions=A, horizon=T).sample(0, range(2))
+    assert np.array_equal(contexts[:, :6], tasks.contexts[:, :6])  # the current context is the first imputed row's
+    assert (weights[:, 5:] == 1).all()
+    assert (weights[:, :5].sum(axis=2) == 1).all()
+    assert np.array_equal(weights[:, :5].argmax(axis=2), record.actions[:, :5])
+    assert np.array_equal((outcomes * weights)[:, :5].sum(axis=2), record.rewards[:, :5])
+
+
+def test_an_unknown_horizon_needs_m_and_then_plays_on():
+    info = TaskInfo(np.zeros((1, A, 2), np.float32), A, 5)
+    rngs = [np.random.default_rng(0)]
+    with pytest.raises(InputError, match="m must be given where the horizon is not known"):
+        TSGen().reset(info, rngs)
+    agent = TSGen(m=3)
+    agent.reset(info, rngs)
+    for _ in range(7):
+        action = agent.act(np.ones((1, 5)))
+        agent.observe(np.ones((1, 5)), action, np.ones(1))
+
+
+def test_a_warm_start_changes_no_action():
+    assert np.array_equal(rollout(make(), TSGen(warm_start=False)).actions, rollout(make(), "ts-gen").actions)
+
+
+def test_models_rank_as_they_should():
+    """On 60 tasks of 100 decisions: TS-Gen beats LinUCB with an intercept by more than its error."""
+    envs = make(60, horizon=100, n_actions=10)
+    difference = [rollout(envs, name).regret["expected"].sum(axis=1) for name in ("linucb(intercept=True)", "ts-gen")]
+    paired = difference[0] - difference[1]
+    assert paired.mean() > 4 * paired.std() / np.sqrt(60)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"samples": 0}, "samples must be at least 1, got 0"),
+        ({"m": 0}, "m must be at least 1, got 0"),
+        ({"warm_start": 1}, "warm_start must be True or False, got 1"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(InputError, match=message):
+        TSGen(**options)
+
+
+def test_bad_models_policies_and_turns():
+    rngs = [np.random.default_rng(0)]
+    with pytest.raises(InputError, match="unknown model, and no folder: 'synthetic-filtr'"):
+        rollout(make(), make_agent("ts-gen(model=synthetic-filtr)"))
+    with pytest.raises(InputError, match="unknown policy class 'logistik'"):
+        rollout(make(), make_agent("ts-gen(policy=logistik)"))
+    with pytest.raises(InputError, match="contexts must have 5 entries for this model, got 4"):
+        rollout(make(context_dim=4), "ts-gen")
+    with pytest.raises(InputError, match=r"action_features must have shape \(N, 2\) for this model, got \(3, 1\)"):
+        TSGen().reset(TaskInfo(np.zeros((1, A, 1), np.float32), A, 5, 4), rngs)
+    with pytest.raises(InputError, match="quantile must be at most 1, got 1.5"):
+        make_agent("gen-ucb(quantile=1.5)")
+
+    class Plain:
+        def fit(self, contexts, outcomes, warm_start=None):
+            raise AssertionError
+
+    with pytest.raises(InputError, match=r"policy must have fit\(\.\.\., weights\) for a truncated horizon"):
+        TSGen(policy=Plain(), m=3).reset(TaskInfo(np.zeros((1, A, 2), np.float32), A, 5, 4), rngs)
+    agent = TSGen()
+    agent.reset(TaskInfo(np.zeros((1, A, 2), np.float32), A, 5, 2), rngs)
+    with pytest.raises(InputError, match="observe must follow act"):
+        agent.observe(np.zeros((1, 5)), np.zeros(1, int), np.zeros(1))
+    agent.act(np.zeros((1, 5)))
+    with pytest.raises(InputError, match=r"outcome must be 0 or 1 for this model, got 0\.5"):
+        agent.observe(np.zeros((1, 5)), np.zeros(1, int), np.full(1, 0.5))
+    agent.observe(np.zeros((1, 5)), np.zeros(1, int), np.zeros(1))
+    with pytest.raises(InputError, match="observe must follow act"):
+        agent.observe(np.zeros((1, 5)), np.zeros(1, int), np.zeros(1))
+    agent.act(np.zeros((1, 5)))
+    agent.observe(np.zeros((1, 5)), np.zeros(1, int), np.zeros(1))
+    with pytest.raises(InputError, match="act must be called at most 2 times, the horizon, got one more"):
+        agent.act(np.zeros((1, 5)))
+
+
+def test_a_filter_with_a_head_takes_the_general_path():
+    torch_state = torch.random.get_rng_state()
+    model = FilterModel(type(load_model("synthetic-filter").config)(2, 5, head_width=4))
+    torch.random.set_rng_state(torch_state)
+    model.bank = torch.zeros(3, 5)
+    seen, contexts = history()
+    table = AutoregressiveImputer(model).impute(seen, contexts, [np.random.default_rng(i) for i in range(4)])
+    assert table.shape == (4, T, A)
