@@ -1,4 +1,4 @@
-# make demo    play the agents on 100 tasks and draw their regret
+# make demo    play TS-Gen and others on 50 tasks and draw their regret
 # make test    run the tests
 # make lint    ruff and mypy
 # make bench   speed, as ratios measured in one run
@@ -15,8 +15,8 @@ export OPENBLAS_NUM_THREADS ?= 1
 .DELETE_ON_ERROR:
 
 demo: .venv/core.stamp
-	$(BIN)/gents-gym evaluate --env gents_gym/Synthetic-v0 --tasks 100 --seed 0 --out $(DEMO) \
-	  --agents random lints "lints(prior=fitted)" linucb "linucb(intercept=True)" oracle
+	$(BIN)/gents-gym evaluate --env gents_gym/Synthetic-v0 --tasks 50 --seed 0 --out $(DEMO) \
+	  --agents random lints "lints(prior=fitted)" linucb "linucb(intercept=True)" ts-gen greedy oracle
 	@echo "The picture: $(DEMO)/regret.png"
 
 test: .venv/dev.stamp

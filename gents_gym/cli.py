@@ -45,7 +45,7 @@ class List:
         sections = {
             "environments": {name: registry.TASKS[given["tasks"]] for name, given in registry.ENVIRONMENTS.items()},
             "agents": agent_ids(),
-            "models": registry.MODELS,
+            "models": {name: f"bundled, in models/weights/{folder}" for name, folder in registry.MODELS.items()},
             "policy classes": registry.POLICIES,
         }
         for title, entries in sections.items():

@@ -27,7 +27,15 @@ AGENTS = {
 # Bundled sequence models p_θ: the folder of each below gents_gym/models/weights.
 MODELS = {
     "synthetic-filter": "synthetic-filter",
+    "synthetic-filter-10": "synthetic-filter-10",  # trained on 10 actions
+    "synthetic-filter-100": "synthetic-filter-100",
+    "synthetic-filter-1000": "synthetic-filter-1000",
     "synthetic-paper": "synthetic-paper",
+    "synthetic-paper-100": "synthetic-paper-100",
+    "synthetic-paper-1000": "synthetic-paper-1000",
+    "synthetic-paper-layers0": "synthetic-paper-layers0",  # with fewer hidden layers
+    "synthetic-paper-layers1": "synthetic-paper-layers1",
+    "synthetic-paper-layers2": "synthetic-paper-layers2",
 }
 
 # Policy classes Π with their fitting rule.

@@ -1,7 +1,8 @@
 """Regret: tasks and played actions in, three regrets out; and wrappers that record it in ``info``.
 
 - ``oracle``: realised rewards, against π* fitted to the complete table (the paper's). It can be negative.
-- ``expected``: the same two actions, by their true expected rewards: far less noise. It can be negative.
+- ``expected``: the same two actions, by their true expected rewards, without the noise of single outcomes. It can be
+  negative.
 - ``best``: true expected rewards, against the best action in each context. It is never negative.
 """
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from torch.utils.tensorboard import SummaryWriter
 
 import gents_gym
@@ -147,6 +148,7 @@ def draw_losses(progress: Progress, config: TrainConfig) -> bytes:
         panel.set_title(f"learning rate {config.learning_rates[run]:g}")
         panel.set_xlabel("epoch")
         panel.set_ylabel("loss, nats per step")
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.grid(alpha=0.25)
         panel.legend(frameon=False)
     buffer = io.BytesIO()
