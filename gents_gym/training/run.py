@@ -62,7 +62,6 @@ def train_to_folder(
     if _finished(out, plan):
         return load_model(out)
     _open(out, plan)
-    writer = SummaryWriter(str(out / "tensorboard"))
     seen = 0
 
     def note(progress: Progress) -> None:
@@ -74,8 +73,8 @@ def train_to_folder(
         if on_epoch is not None:
             on_epoch(progress)
 
-    model, progress = train(rows, validation, config, out / "state.safetensors", note, on_batch)
-    writer.close()
+    with SummaryWriter(str(out / "tensorboard")) as writer:
+        model, progress = train(rows, validation, config, out / "state.safetensors", note, on_batch)
     sums, counts = sequence_loss(model, validation, config.horizon)
     losses = sums / counts
     notes = {
