@@ -27,6 +27,12 @@ def identity(outcome: np.ndarray) -> np.ndarray:
     return outcome
 
 
+def expected_reward(reward_fn: RewardFn, chances: np.ndarray) -> np.ndarray:
+    """Return E[R(Y)] of outcomes in {0, 1} where P(Y=1) is ``chances``, elementwise and in their type."""
+    losing, winning = (float(reward) for reward in reward_fn(np.array([0.0, 1.0])))
+    return chances if (losing, winning) == (0, 1) else losing + (winning - losing) * chances
+
+
 def _frozen(array: np.ndarray) -> np.ndarray:
     view = array.view()
     view.flags.writeable = False

@@ -60,9 +60,3 @@ def check_binary(value: Any, n_tasks: int) -> np.ndarray:
         bad = outcome[(outcome != 0) & (outcome != 1)][0]
         raise InputError(f"outcome must be 0 or 1 for this model, got {bad:g}")
     return outcome
-
-
-def predicted_reward(info: TaskInfo, chances: np.ndarray) -> np.ndarray:
-    """Return E[R(Y)] where P(Y=1) is ``chances``, elementwise."""
-    losing, winning = np.asarray(info.reward_fn(np.array([0.0, 1.0])), np.float64)
-    return losing + (winning - losing) * chances

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.agents.belief import Belief, get_model, predicted_reward
+from gents_gym.agents.belief import Belief, get_model
 from gents_gym.checks import InputError, check_number
 from gents_gym.randomness import Draws
-from gents_gym.types import TaskInfo
+from gents_gym.types import TaskInfo, expected_reward
 
 DEFAULT_MODEL = "synthetic-filter"
 
@@ -27,7 +27,7 @@ class Greedy:
 
     def scores(self, context: np.ndarray) -> np.ndarray:
         """Return the predicted mean rewards, (B, D) to (B, A)."""
-        return predicted_reward(self._info, self._belief.probability(context))
+        return expected_reward(self._info.reward_fn, self._belief.probability(context))
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest prediction."""

@@ -28,9 +28,9 @@ def draw_regret(rollouts: Mapping[str, Rollout], title: str) -> bytes:
         for label, record in rollouts.items():
             mean, error = record.curve(name)
             steps = np.arange(1, len(mean) + 1)
-            style = "--" if record.privileged else "-"
+            look = {"linestyle": "--", "color": "black"} if record.privileged else {"linestyle": "-"}
             suffix = " (privileged)" if record.privileged else ""
-            (line,) = panel.plot(steps, mean, style, label=label + suffix, linewidth=1.6)
+            (line,) = panel.plot(steps, mean, label=label + suffix, linewidth=1.6, **look)
             panel.fill_between(steps, mean - error, mean + error, color=line.get_color(), alpha=0.2, linewidth=0)
         panel.set_title(TITLES[name], fontsize=10)
         panel.set_xlabel("decision")

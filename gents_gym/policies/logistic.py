@@ -8,7 +8,7 @@ from scipy.special import expit
 from gents_gym.checks import InputError, check_array, check_integer, check_number
 from gents_gym.newton import LogisticProblems
 from gents_gym.policies.kernel import fit_logistic
-from gents_gym.types import RewardFn, identity
+from gents_gym.types import RewardFn, expected_reward, identity
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,16 +29,15 @@ class LogisticPolicy:
 
     def scores(self, context: np.ndarray) -> np.ndarray:
         """Return predicted rewards, (B, D) to (B, A) or (B, T, D) to (B, T, A)."""
-        losing, winning = np.asarray(self.reward_fn(np.array([0.0, 1.0])), np.float64)
-        return losing + (winning - losing) * self.probability(context)
+        return expected_reward(self.reward_fn, self.probability(context))
 
 
 @dataclass(frozen=True)
 class Logistic:
     """scikit-learn's default ``LogisticRegression`` for each task and action, all solved at once.
 
-    Minimises |w|²/(2C) + Σ log-loss over the slopes w and a free intercept, by Newton's method with step
-    halving. Binary outcomes; contexts alone are features.
+    Minimises |w|²/(2C) + Σ log-loss over the slopes w and a free intercept, by Newton's method. Binary outcomes;
+    contexts alone are features.
     """
 
     C: float = 1.0  # inverse penalty, as scikit-learn names it
@@ -103,14 +102,14 @@ class Logistic:
             for part in (rows, outcomes, no_weights if weights is None else weights)
         )
         solved = start.copy()
-        penalty, limits = 1 / self.C, (self.tolerance, self.max_iterations)
+        penalty = 1 / self.C
         left = wanted & ~fit_logistic(x, y, w, penalty, wanted, solved, self.tolerance, self.max_iterations)
         precision = np.diag(np.array([0.0] + [penalty] * (start.shape[2] - 1)))  # the intercept is free
         for b in np.flatnonzero(left.any(axis=1)):  # rare: extreme data
             here = slice(b, b + 1)
             some = None if weights is None else weights[here]
             problems = LogisticProblems(rows[here], outcomes[here].astype(np.float64), precision, weights=some)
-            again = problems.solve(start[here], left[here], *limits)[0]
+            again = problems.solve(start[here], left[here], self.tolerance, self.max_iterations)[0]
             solved[here] = np.where(left[here, :, None], again, solved[here])
         return solved
 

@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from gents_gym.checks import check_integer, check_reward
 from gents_gym.randomness import stream
-from gents_gym.types import ActionRows, RewardFn, Tasks, identity
+from gents_gym.types import ActionRows, RewardFn, Tasks, expected_reward, identity
 
 FEATURE_DIM = 2  # size of Z, and of the part of X that meets it in the cross term
 SPREAD = 0.25  # standard deviation of U_Z, U_X and U_cross around 1
@@ -39,9 +39,7 @@ class Synthetic:
         """Return the tasks at ``indices`` of the stream (seed, split)."""
         rngs = [stream(seed, "task", index, split) for index in indices]
         features, contexts, outcomes, chances = self._draw(rngs, self.n_actions, self.horizon)
-        losing, winning = np.asarray(self.reward_fn(np.array([0.0, 1.0])), np.float32)
-        plain = (losing, winning) == (0, 1)
-        means = chances if plain else losing + (winning - losing) * chances
+        means = expected_reward(self.reward_fn, chances)
         return Tasks(features, contexts, outcomes, means, oracle="logistic", reward_fn=self.reward_fn)
 
     def sample_actions(self, seed: int, indices: Sequence[int], n_rows: int, split: str = "train") -> ActionRows:
