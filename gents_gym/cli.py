@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from tyro.conf import OmitArgPrefixes, subcommand
 
 from gents_gym import registry
-from gents_gym.bench import report, run_benchmarks
+from gents_gym.bench.run import report, run_benchmarks
 from gents_gym.checks import InputError, check_integer
 from gents_gym.construct import agent_ids, parse_spec
 from gents_gym.evaluation.harness import (

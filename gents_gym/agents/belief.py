@@ -1,4 +1,4 @@
-"""What a sequence model believes of B·A actions: observations in, probabilities and states out, kept between decisions."""
+"""What a sequence model believes of B·A actions: observations in, probabilities and states out."""
 
 from pathlib import Path
 from typing import Any

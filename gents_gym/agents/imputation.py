@@ -7,9 +7,11 @@ import numpy as np
 import torch
 
 from gents_gym.agents.belief import Belief
-from gents_gym.agents.kernel import impute_filter
+from gents_gym.agents.filter_kernel import impute_filter
+from gents_gym.agents.paper_kernel import impute_paper
 from gents_gym.checks import check_array
 from gents_gym.models.filter import FilterModel
+from gents_gym.models.paper import PaperModel
 from gents_gym.types import History, TaskInfo
 
 
@@ -47,7 +49,9 @@ class AutoregressiveImputer:
         if past:
             played[:, : self._length], seen[:, : self._length] = history.actions, history.outcomes
         uniform = np.stack([rng.random((n_rows, n_actions), np.float32) for rng in rngs])
-        # A filter without a head has a kernel of its own; every other model takes the general way.
+        # The built-in models have fast paths of their own; every other model takes the general way.
+        if isinstance(self.model, PaperModel):
+            return impute_paper(self.model, belief.state, contexts, played, seen, uniform)
         if isinstance(self.model, FilterModel) and self.model.head is None:
             with torch.no_grad():
                 rows = self.model.rows(torch.tensor(contexts)).numpy()

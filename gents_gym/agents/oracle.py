@@ -24,7 +24,7 @@ class Oracle:
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Fit the policy to the tasks' tables."""
         if self.tasks is None:
-            raise InputError("oracle needs the tasks' tables: use oracle.for_tasks(tasks), or rollout on our environments")
+            raise InputError("oracle needs the tasks' tables: use for_tasks(tasks), or rollout on our environments")
         policy_class = make_policy(self.policy or self.tasks.oracle, reward_fn=self.tasks.reward_fn)
         self._policy: Policy = policy_class.fit(self.tasks.contexts, self.tasks.outcomes)
 

@@ -50,31 +50,33 @@ class TSGen:
             self._policy_class = make_policy(self.policy, reward_fn=info.reward_fn)
         if self.m is not None and "weights" not in inspect.signature(self._policy_class.fit).parameters:
             raise InputError(f"policy must have fit(..., weights) for a truncated horizon m, got {self.policy!r}")
-        self._last: list[Policy | None] = [None] * self.samples
-        n_tasks, size = len(info), info.horizon or 1
-        self._contexts = np.zeros((n_tasks, size, info.context_dim), np.float32)
-        self._actions, self._outcomes = np.zeros((n_tasks, size), np.int64), np.zeros((n_tasks, size), np.float32)
-        self._features = np.asarray(info.action_features, np.float32)
+        self._last: Policy | None = None
+        # Each draw is a task of its own, with the same history: B·M in all.
+        self._features = self._each(np.asarray(info.action_features, np.float32))
+        n_all, size = len(self._features), (info.horizon or 1) + (self.m or 0)
+        self._contexts = np.zeros((n_all, size, info.context_dim), np.float32)
+        self._actions, self._outcomes = np.zeros((n_all, size), np.int64), np.zeros((n_all, size), np.float32)
+        # The cells that a truncated fit reads; an action's rows lie side by side, as fits read them.
+        cells = np.zeros((2, n_all, info.n_actions, size if self.m else 0), np.float32)
+        self._table, self._weights = cells.swapaxes(2, 3)  # (B·M, size, A) each
         if isinstance(self._imputer, AutoregressiveImputer):
             self._imputer.begin(self._features, info.context_dim)
         self._time, self._acted = 0, False
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest score, averaged over the completed tables."""
-        return self.sample_scores(context).mean(axis=0).argmax(axis=1)
+        return self.sample_scores(context).mean(axis=1).argmax(axis=1)
 
     def sample_scores(self, context: np.ndarray) -> np.ndarray:
-        """Return the scores of policies fitted to completed tables, (B, D) to (M, B, A)."""
+        """Return the scores of policies fitted to M completed tables, (B, D) to (B, M, A)."""
         context = check_array("context", context, "(B, D)", (len(self._info), self._info.context_dim))
         if self._time == self._info.horizon:
             raise InputError(f"act must be called at most {self._time} times, the horizon, got one more")
         self._acted = True
-        found = []
-        for i in range(self.samples):
-            policy = self._impute_and_fit(context, self._last[i] if self.warm_start else None)
-            found.append(policy.scores(context))
-            self._last[i] = policy
-        return np.stack(found)
+        context = self._each(context)
+        policy = self._impute_and_fit(context, self._last if self.warm_start else None)
+        self._last = policy
+        return policy.scores(context).reshape(len(self._info), self.samples, -1)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Add the played actions' outcomes to the history."""
@@ -84,43 +86,48 @@ class TSGen:
         outcome = check_binary(outcome, n_tasks)
         if not self._acted:
             raise InputError("observe must follow act, once for each decision")
-        if self._time == self._contexts.shape[1]:
-            self._grow()
-        self._contexts[:, self._time] = context
-        self._actions[:, self._time] = action
-        self._outcomes[:, self._time] = outcome
+        each = np.arange(len(self._features))
+        t, action, outcome = self._time, self._each(action), self._each(outcome)
+        self._contexts[:, t], self._actions[:, t], self._outcomes[:, t] = self._each(context), action, outcome
+        if self.m is not None:
+            self._weights[:, t] = 0
+            self._weights[each, t, action], self._table[each, t, action] = 1, outcome
         self._time += 1
         self._acted = False
 
     def _impute_and_fit(self, context: np.ndarray, start: Policy | None) -> Policy:
-        """Return π*(·; τ̂) for one draw of τ̂ given the history."""
-        history = self._history()
+        """Return π*(·; τ̂) for M draws of τ̂ given the history."""
+        t = self._time
+        end = t + self.m if self.m else self._info.horizon or 0
+        if end > self._contexts.shape[1]:
+            self._grow()
+        self._contexts[:, t] = context
+        self._contexts[:, t + 1 : end] = self._draw_contexts(end - t - 1)
+        contexts = self._contexts[:, :end].copy()  # what is handed out never changes
+        history = History(self._features, contexts[:, :t], self._actions[:, :t], self._outcomes[:, :t])
+        rngs = [rng for rng in self._rngs for _ in range(self.samples)]
         if self.m is None:
-            later = self._draw_contexts((self._info.horizon or 0) - self._time - 1)
-            contexts = np.concatenate([history.contexts, context[:, None], later], axis=1)  # (B, T, D)
-            table = self._imputer.impute(history, contexts, self._rngs)
+            table = self._imputer.impute(history, contexts, rngs)
             return self._policy_class.fit(contexts, table, warm_start=start)
-        new = np.concatenate([context[:, None], self._draw_contexts(self.m - 1)], axis=1)  # (B, m, D)
-        table = self._imputer.impute(history, new, self._rngs, past=False)
-        contexts = np.concatenate([history.contexts, new], axis=1)
-        weights = np.concatenate([history.observed(), np.ones_like(table)], axis=1)
-        outcomes = np.concatenate([history.table(), table], axis=1)
-        return self._policy_class.fit(contexts, outcomes, warm_start=start, weights=weights)
+        self._table[:, t:end] = self._imputer.impute(history, contexts[:, t:], rngs, past=False)
+        self._weights[:, t:end] = 1
+        table, weights = (cells[:, :end].copy(order="K") for cells in (self._table, self._weights))
+        return self._policy_class.fit(contexts, table, warm_start=start, weights=weights)
 
     def _draw_contexts(self, n_rows: int) -> np.ndarray:
-        """Draw contexts from the model's bank, (B, n, D); where there is none, p*'s own: standard normal."""
+        """Draw contexts from the model's bank, (B·M, n, D); where there is none, p*'s own: standard normal."""
         if self._bank is None:
-            size = (n_rows, self._info.context_dim)
-            return np.stack([rng.standard_normal(size, np.float32) for rng in self._rngs])
-        picked = np.stack([rng.integers(len(self._bank), size=n_rows) for rng in self._rngs])
-        return self._bank[picked]
+            size = (self.samples, n_rows, self._info.context_dim)
+            return np.concatenate([rng.standard_normal(size, np.float32) for rng in self._rngs])
+        shape = (self.samples, n_rows)
+        return self._bank[np.concatenate([rng.integers(len(self._bank), size=shape) for rng in self._rngs])]
 
-    def _history(self) -> History:
-        here = slice(0, self._time)
-        return History(self._features, self._contexts[:, here], self._actions[:, here], self._outcomes[:, here])
+    def _each(self, values: np.ndarray) -> np.ndarray:
+        """Return each task's values once per draw, (B, ...) to (B·M, ...)."""
+        return values if self.samples == 1 else np.repeat(values, self.samples, axis=0)
 
     def _grow(self) -> None:
-        for name in ("_contexts", "_actions", "_outcomes"):
+        for name in ("_contexts", "_actions", "_outcomes", "_table", "_weights"):
             array = getattr(self, name)
             setattr(self, name, np.concatenate([array, np.zeros_like(array)], axis=1))
 
@@ -148,7 +155,7 @@ class GenUCB:
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest quantile."""
-        return np.quantile(self._sampler.sample_scores(context), self.quantile, axis=0).argmax(axis=1)
+        return np.quantile(self._sampler.sample_scores(context), self.quantile, axis=1).argmax(axis=1)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Add the played actions' outcomes to the history."""

@@ -3,33 +3,23 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
-from gents_gym.checks import InputError, check_array, check_integer, check_number
+from gents_gym.checks import check_array, check_integer, check_number
 from gents_gym.newton import LogisticProblems
-from gents_gym.policies.kernel import fit_logistic
-from gents_gym.types import RewardFn, expected_reward, identity
+from gents_gym.policies.binary import BinaryPolicy, BinaryTable
+from gents_gym.policies.logistic_kernel import fit_logistic
+from gents_gym.types import RewardFn, identity
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticPolicy:
-    """Fitted coefficients, intercept first, (B, A, 1+D); where all outcomes were equal, that constant alone."""
+class LogisticPolicy(BinaryPolicy):
+    """Fitted coefficients, intercept first, (B, A, 1+D)."""
 
     coefficients: np.ndarray
-    constant: np.ndarray  # (B, A): the outcome of a one-class column, NaN elsewhere
-    reward_fn: RewardFn = identity
 
-    def probability(self, context: np.ndarray) -> np.ndarray:
-        """Return P(Y=1), (B, D) to (B, A) or (B, T, D) to (B, T, A)."""
-        contexts = context[:, None] if context.ndim == 2 else context  # (B, T, D)
-        logits = contexts @ self.coefficients[:, :, 1:].swapaxes(1, 2) + self.coefficients[:, None, :, 0]
-        fixed = self.constant[:, None]  # (B, 1, A)
-        chances: np.ndarray = np.where(np.isnan(fixed), expit(logits), fixed)  # (B, T, A)
-        return chances[:, 0] if context.ndim == 2 else chances
-
-    def scores(self, context: np.ndarray) -> np.ndarray:
-        """Return predicted rewards, (B, D) to (B, A) or (B, T, D) to (B, T, A)."""
-        return expected_reward(self.reward_fn, self.probability(context))
+    def logits(self, contexts: np.ndarray) -> np.ndarray:
+        """Return the log odds, (B, T, D) to (B, T, A)."""
+        return contexts @ self.coefficients[:, :, 1:].swapaxes(1, 2) + self.coefficients[:, None, :, 0]
 
 
 @dataclass(frozen=True)
@@ -66,35 +56,20 @@ class Logistic:
             warm_start: An earlier solution to start from; it changes the time, not the optimum.
             weights: (B, T, A), or None for ones; a zero takes the row out.
         """
-        contexts = check_array("contexts", contexts, "(B, T, D)", (-1, -1, -1), np.float64)
-        n_tasks, n_rows, n_context = contexts.shape
-        outcomes = check_array("outcomes", outcomes, "(B, T, A)", (n_tasks, n_rows, -1))
-        check_integer("the number of rows T", n_rows, 1)
-        check_integer("the context size D", n_context, 1)
-        if not ((outcomes == 0) | (outcomes == 1)).all():
-            bad = outcomes[(outcomes != 0) & (outcomes != 1)][0]
-            raise InputError(f"outcomes must be 0 or 1 for the logistic policy class, got {bad:g}")
-        if weights is not None:
-            weights = check_array("weights", weights, "(B, T, A)", outcomes.shape)
-        shape = (n_tasks, outcomes.shape[2], n_context + 1)
+        table = BinaryTable(contexts, outcomes, weights)
+        n_tasks, _, n_context = table.contexts.shape
+        shape = (n_tasks, table.outcomes.shape[2], n_context + 1)
         start = np.zeros(shape)
         if warm_start is not None:
             start = check_array("warm_start", warm_start.coefficients, "(B, A, 1+D)", shape, np.float64).copy()
-        rates = _rates(outcomes, weights)  # (B, A)
-        one_class = (rates == 0) | (rates == 1)
-        start[one_class] = 0
-        solved = self._solve(contexts, outcomes, weights, start, ~one_class)
-        return LogisticPolicy(solved, np.where(one_class, rates, np.nan), self.reward_fn)
+        constant = table.constants()
+        wanted = np.isnan(constant)
+        start[~wanted] = 0
+        return LogisticPolicy(self._solve(table, start, wanted), constant=constant, reward_fn=self.reward_fn)
 
-    def _solve(
-        self,
-        contexts: np.ndarray,
-        outcomes: np.ndarray,
-        weights: np.ndarray | None,
-        start: np.ndarray,
-        wanted: np.ndarray,
-    ) -> np.ndarray:
+    def _solve(self, table: BinaryTable, start: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Solve the ``wanted`` (B, A) problems by the kernel, and what it does not solve with a line search."""
+        contexts, outcomes, weights = table.contexts.astype(np.float64), table.outcomes, table.weights
         rows = np.concatenate([np.ones_like(contexts[:, :, :1]), contexts], axis=2)  # (B, T, K)
         no_weights = np.zeros((0, 0, 0), np.float32)
         x, y, w = (
@@ -112,11 +87,3 @@ class Logistic:
             again = problems.solve(start[here], left[here], self.tolerance, self.max_iterations)[0]
             solved[here] = np.where(left[here, :, None], again, solved[here])
         return solved
-
-
-def _rates(outcomes: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Return the rates of ones, (B, A); 0 where no row counts."""
-    if weights is None:
-        return outcomes.mean(axis=1)
-    counts = weights.sum(axis=1)
-    return (outcomes * weights).sum(axis=1) / np.maximum(counts, 1e-30)

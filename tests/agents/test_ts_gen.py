@@ -11,6 +11,7 @@ import gents_gym
 from gents_gym import InputError, TaskInfo, load_model, make_agent, rollout
 from gents_gym.agents.imputation import AutoregressiveImputer
 from gents_gym.agents.ts_gen import GenUCB, TSGen
+from gents_gym.bench.plain import PlainTSGen
 from gents_gym.models.exact import ExactModel, paper_prior
 from gents_gym.models.filter import FilterModel
 from gents_gym.randomness import stream
@@ -90,6 +91,19 @@ def test_the_fast_path_plays_as_the_slow_one():
     assert same.sum() >= 5
 
 
+def test_the_paper_models_fast_path_plays_as_the_plain_algorithm():
+    """The benchmark's yardstick, fed the same random numbers, in one task after the other."""
+    found = rollout(make(), TSGen(model="synthetic-paper")).actions
+    tasks, model = Synthetic(n_actions=A, horizon=T).sample(0, range(6)), load_model("synthetic-paper")
+    plain = np.zeros_like(found)
+    for i in range(6):
+        agent, rng = PlainTSGen(model, tasks.action_features[i], T), stream(0, "agent", i)
+        for t in range(T):
+            plain[i, t] = agent.act(tasks.contexts[i, t], rng)
+            agent.observe(tasks.contexts[i, t], plain[i, t], float(tasks.outcomes[i, t, plain[i, t]]))
+    assert (found == plain).all(axis=1).sum() >= 5
+
+
 class AnyModel:
     """A third party's model with the protocol's three methods alone, which here hide the built-in filter."""
 
@@ -150,7 +164,8 @@ def test_imputed_outcomes_have_the_models_probabilities():
     """The first imputed row, over many draws, against the model's prediction given the history."""
     seen, contexts = history(1, 9)
     model = load_model("synthetic-filter")
-    many = History(*(np.repeat(getattr(seen, n), 4000, axis=0) for n in ("action_features", "contexts", "actions", "outcomes")))
+    parts = (seen.action_features, seen.contexts, seen.actions, seen.outcomes)
+    many = History(*(np.repeat(part, 4000, axis=0) for part in parts))
     imputer = AutoregressiveImputer(model)
     new = np.repeat(contexts[:, 20:21], 4000, axis=0)
     table = imputer.impute(many, new, [np.random.default_rng(i) for i in range(4000)], past=False)
@@ -200,13 +215,13 @@ def test_several_tables_are_averaged_and_one_is_a_draw():
     info = TaskInfo(tasks.action_features, A, 5, T)
     agent.reset(info, [np.random.default_rng(i) for i in range(2)])
     scores = agent.sample_scores(tasks.contexts[:, 0])
-    assert scores.shape == (5, 2, A)
-    assert scores.std(axis=0).min() > 0
+    assert scores.shape == (2, 5, A)
+    assert scores.std(axis=1).min() > 0
     agent.reset(info, [np.random.default_rng(i) for i in range(2)])
-    assert np.array_equal(agent.act(tasks.contexts[:, 0]), scores.mean(axis=0).argmax(axis=1))
+    assert np.array_equal(agent.act(tasks.contexts[:, 0]), scores.mean(axis=1).argmax(axis=1))
     bound = GenUCB(samples=5, m=None, quantile=0.9)
     bound.reset(info, [np.random.default_rng(i) for i in range(2)])
-    assert np.array_equal(bound.act(tasks.contexts[:, 0]), np.quantile(scores, 0.9, axis=0).argmax(axis=1))
+    assert np.array_equal(bound.act(tasks.contexts[:, 0]), np.quantile(scores, 0.9, axis=1).argmax(axis=1))
 
 
 def test_a_truncated_horizon_fits_the_observed_rows_and_m_imputed_ones():
@@ -275,7 +290,7 @@ def test_bad_models_policies_and_turns():
         rollout(make(context_dim=4), "ts-gen")
     with pytest.raises(InputError, match=r"action_features must have shape \(N, 2\) for this model, got \(3, 1\)"):
         TSGen().reset(TaskInfo(np.zeros((1, A, 1), np.float32), A, 5, 4), rngs)
-    with pytest.raises(InputError, match="quantile must be at most 1, got 1.5"):
+    with pytest.raises(InputError, match=r"quantile must be at most 1, got 1\.5"):
         make_agent("gen-ucb(quantile=1.5)")
 
     class Plain:

@@ -99,7 +99,7 @@ def test_a_bad_warm_start_still_finds_the_optimum():
     contexts, outcomes = problems(2, 100, 2, 3, seed=6)
     good = Logistic().fit(contexts, outcomes)
     start = Logistic().fit(contexts, 1 - outcomes)
-    far = type(good)(start.coefficients * 50, good.constant)
+    far = type(good)(start.coefficients * 50, constant=good.constant)
     assert np.abs(Logistic().fit(contexts, outcomes, warm_start=far).coefficients - good.coefficients).max() < 1e-6
 
 
@@ -125,7 +125,7 @@ def test_a_tasks_fit_does_not_depend_on_its_batch():
         (
             np.zeros((2, 5, 3)),
             np.full((2, 5, 3), 0.5),
-            "outcomes must be 0 or 1 for the logistic policy class, got 0.5",
+            "outcomes must be 0 or 1 for this policy class, got 0.5",
         ),
         (np.zeros((2, 0, 3)), np.zeros((2, 0, 3)), "the number of rows T must be at least 1, got 0"),
         (np.zeros((2, 5, 0)), np.zeros((2, 5, 3)), "the context size D must be at least 1, got 0"),
@@ -151,9 +151,9 @@ def test_a_diverged_warm_start_is_left_behind(scale):
     good = Logistic().fit(contexts, outcomes)
     if np.isinf(scale):
         with pytest.raises(InputError, match="warm_start must be finite"):
-            Logistic().fit(contexts, outcomes, warm_start=type(good)(good.coefficients * scale, good.constant))
+            Logistic().fit(contexts, outcomes, warm_start=type(good)(good.coefficients * scale, constant=good.constant))
         return
-    far = type(good)(np.full_like(good.coefficients, scale), good.constant)
+    far = type(good)(np.full_like(good.coefficients, scale), constant=good.constant)
     assert np.abs(Logistic().fit(contexts, outcomes, warm_start=far).coefficients - good.coefficients).max() < 1e-6
 
 

@@ -5,12 +5,12 @@ import math
 import numpy as np
 from numba import njit
 
+from gents_gym.series import decay32
+
 LANES = 64  # actions side by side: their states stay in the first-level cache
 
 _SHRINK = np.float32(math.pi / 8)
-_ZERO, _ONE, _HALF = np.float32(0), np.float32(1), np.float32(0.5)
-_THIRD, _FOURTH, _FIFTH, _SIXTH = (np.float32(1 / n) for n in (3, 4, 5, 6))
-_FAR, _PART = np.float32(30), np.float32(1 / 64)
+_ZERO, _ONE = np.float32(0), np.float32(1)
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
@@ -75,16 +75,7 @@ def impute_filter(
             for a in range(n):
                 shrink = _ONE / np.sqrt(_ONE + _SHRINK * v[a])
                 logit = s[a] * shrink
-                # e^-|logit| = (e^(-|logit|/64))^64, the inner one by its series: sums and products run in parallel.
-                y = -min(abs(logit), _FAR) * _PART
-                e = _ONE + y * (_ONE + y * _HALF * (_ONE + y * _THIRD * (_ONE + y * _FOURTH * (_ONE + y * _FIFTH * (
-                    _ONE + y * _SIXTH)))))  # fmt: skip
-                e *= e
-                e *= e
-                e *= e
-                e *= e
-                e *= e
-                e *= e
+                e = decay32(logit)
                 high = _ONE / (_ONE + e)
                 chance = high if logit >= _ZERO else e * high
                 outcome = _ONE if draw[a] < chance else _ZERO

@@ -1,0 +1,1 @@
+"""Benchmarks: nothing in, rates and the ratios between them out, all measured in one run."""

@@ -1,0 +1,110 @@
+"""The MLP policy class: complete tables in, one small network per task and action out."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gents_gym.checks import InputError, check_array, check_integer, check_number
+from gents_gym.policies.binary import BinaryPolicy, BinaryTable
+from gents_gym.policies.mlp_kernel import GROUP, network_logits, train_networks
+from gents_gym.types import RewardFn, identity
+
+
+@dataclass(frozen=True, eq=False)
+class MLPPolicy(BinaryPolicy):
+    """Fitted networks of one hidden layer."""
+
+    units: np.ndarray  # (B, A, W, K+2): each hidden unit's bias, weights of the context, weight in the output
+    biases: np.ndarray  # (B, A), of the outputs
+    epochs: np.ndarray  # (B, A): how long each was trained
+
+    def logits(self, contexts: np.ndarray) -> np.ndarray:
+        """Return the log odds, (B, T, D) to (B, T, A)."""
+        return network_logits(_columns(contexts), self.units, self.biases)
+
+
+@dataclass(frozen=True)
+class MLP:
+    """scikit-learn's default ``MLPClassifier`` for each task and action, all trained by one compiled loop.
+
+    One hidden layer of rectified units, Adam on the log loss with an L2 penalty, the rows in a new order in each epoch,
+    until the loss of ``patience`` epochs is no better by ``tolerance``. The start and the orders come from ``seed``, so
+    a table has one fitted policy. Binary outcomes; contexts alone are features.
+    """
+
+    width: int = 100  # hidden units
+    alpha: float = 1e-4  # L2 penalty of all weights, as scikit-learn names it
+    learning_rate: float = 1e-3  # of Adam
+    batch: int = 200  # rows per step
+    max_epochs: int = 200  # from scratch
+    warm_epochs: int = 20  # from an earlier solution
+    warm_learning_rate: float = 1e-2  # from an earlier solution: as far a way in fewer steps
+    tolerance: float = 1e-4  # what counts as a better loss
+    patience: int = 10  # epochs without a better loss before training stops
+    seed: int = 0  # of the first weights and of the rows' orders
+    reward_fn: RewardFn = identity  # R of the outcomes 0 and 1
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        for name in ("width", "batch", "max_epochs", "warm_epochs", "patience"):
+            check_integer(name, getattr(self, name), 1)
+        check_integer("seed", self.seed, 0)
+        for name in ("learning_rate", "warm_learning_rate"):
+            check_number(name, getattr(self, name), 0, above=True)
+        for name in ("alpha", "tolerance"):
+            check_number(name, getattr(self, name), 0)
+
+    def fit(
+        self,
+        contexts: np.ndarray,
+        outcomes: np.ndarray,
+        warm_start: MLPPolicy | None = None,
+        weights: np.ndarray | None = None,
+    ) -> MLPPolicy:
+        """Train B·A networks.
+
+        Args:
+            contexts: (B, T, D).
+            outcomes: (B, T, A), each 0 or 1.
+            warm_start: An earlier solution to start from; ``warm_epochs`` then bound the training.
+            weights: (B, T, A), each 0 or 1, or None for ones; a zero takes the row out.
+        """
+        table = BinaryTable(contexts, outcomes, weights)
+        if table.weights is not None and not ((table.weights == 0) | (table.weights == 1)).all():
+            raise InputError("weights must be 0 or 1 for the MLP policy class, got others")
+        constant = table.constants()
+        x = _columns(table.contexts)
+        units, biases = self._start(table, x.shape[1], warm_start)
+        epochs, learning_rate = self.max_epochs, self.learning_rate
+        if warm_start is not None:
+            epochs, learning_rate = self.warm_epochs, self.warm_learning_rate
+        uniform = np.random.default_rng([self.seed, 1]).random((x.shape[2], epochs))
+        y, counted = np.ascontiguousarray(table.outcomes.swapaxes(1, 2)), np.zeros((0, 0, 0), bool)
+        if table.weights is not None:
+            counted = np.ascontiguousarray(table.weights.swapaxes(1, 2) > 0)
+        rule = (self.alpha, learning_rate, self.batch, self.tolerance, self.patience)
+        took = train_networks(x, y, counted, np.isnan(constant), units, biases, uniform, *rule)
+        return MLPPolicy(units, biases, took, constant=constant, reward_fn=self.reward_fn)
+
+    def _start(self, table: BinaryTable, size: int, warm_start: MLPPolicy | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first weights, (B, A, W, size+2) and (B, A): an earlier solution's, or each action's own draw."""
+        n_tasks, _, n_context = table.contexts.shape
+        shape = (n_tasks, table.outcomes.shape[2], self.width, size + 2)
+        if warm_start is not None:
+            units = check_array("warm_start", warm_start.units, "(B, A, W, K+2)", shape)
+            return units.copy(), warm_start.biases.copy()
+        rng = np.random.default_rng([self.seed, 0])
+        inner, outer = np.sqrt(6 / (n_context + self.width)), np.sqrt(6 / (self.width + 1))  # Glorot's bounds
+        units = np.zeros(shape[1:], np.float32)
+        units[..., : n_context + 1] = rng.uniform(-inner, inner, (*shape[1:3], n_context + 1))
+        units[..., -1] = rng.uniform(-outer, outer, shape[1:3])
+        biases = rng.uniform(-outer, outer, shape[1]).astype(np.float32)
+        return np.tile(units, (n_tasks, 1, 1, 1)), np.tile(biases, (n_tasks, 1))
+
+
+def _columns(contexts: np.ndarray) -> np.ndarray:
+    """Return the contexts' features as columns, with zeros up to a multiple of ``GROUP``, (B, T, D) to (B, K, T)."""
+    n_tasks, n_rows, size = contexts.shape
+    columns = np.zeros((n_tasks, -(-size // GROUP) * GROUP, n_rows), np.float32)
+    columns[:, :size] = contexts.swapaxes(1, 2)
+    return columns

@@ -1,0 +1,202 @@
+"""The compiled training of many small networks: tables in, weights out; every inner loop runs along a batch's rows.
+
+A network has one hidden layer. Its unit j is one row of parameters: the bias, the weights of the context (and zeros, up
+to a multiple of ``GROUP``), and the weight of the unit in the output.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gents_gym.series import decay32
+
+GROUP = 5  # features that one loop reads: so few sums stay in registers
+
+_ZERO, _ONE, _TINY, _LOW = np.float32(0), np.float32(1), np.float32(1e-8), np.float32(-3e38)
+_KEEP_FIRST, _KEEP_SECOND = np.float32(0.9), np.float32(0.999)  # Adam's decays of the two moments
+_NEW_FIRST, _NEW_SECOND = np.float32(0.1), np.float32(0.001)
+
+
+@njit(cache=True, fastmath=True, error_model="numpy")
+def train_networks(
+    rows: np.ndarray,  # (B, K, T) float32, K a multiple of GROUP
+    outcomes: np.ndarray,  # (B, A, T) float32
+    counted: np.ndarray,  # (B, A, T) bool: the rows that count, or (0, 0, 0) for all
+    wanted: np.ndarray,  # (B, A) bool: the networks to train
+    units: np.ndarray,  # (B, A, W, K+2) float32: the start, and then the result
+    biases: np.ndarray,  # (B, A) float32, of the output: the start, and then the result
+    uniform: np.ndarray,  # (T, max_epochs): they make the order of the rows
+    penalty: float,
+    rate: float,
+    batch: int,
+    tolerance: float,
+    patience: int,
+) -> np.ndarray:
+    """Minimise the penalised log loss by Adam as scikit-learn does, and return the epochs it took, (B, A)."""
+    n_tasks, n_actions, width, _ = units.shape
+    size, n_rows = rows.shape[1:]
+    x, y = np.empty((size, n_rows), np.float32), np.empty(n_rows, np.float32)
+    work = (
+        np.empty((size, batch), np.float32),
+        np.empty(batch, np.float32),
+        np.empty((width, batch), np.float32),
+        np.empty(batch, np.float32),
+        np.empty((width, size + 2), np.float32),
+        np.empty((2, width * (size + 2)), np.float32),
+    )
+    epochs = np.zeros((n_tasks, n_actions), np.int64)
+    for b in range(n_tasks):
+        for a in range(n_actions):
+            if not wanted[b, a]:
+                continue
+            n = 0
+            for t in range(n_rows):
+                if len(counted) == 0 or counted[b, a, t]:
+                    for k in range(size):
+                        x[k, n] = rows[b, k, t]
+                    y[n] = outcomes[b, a, t]
+                    n += 1
+            epochs[b, a], biases[b, a] = _train(
+                x, y, n, units[b, a], biases[b, a], uniform, penalty, rate, batch, tolerance, patience, work
+            )
+    return epochs
+
+
+@njit(cache=True, fastmath=True, error_model="numpy")
+def _train(x, y, n, units, bias, uniform, penalty, rate, batch, tolerance, patience, work):  # type: ignore[no-untyped-def]
+    """Train one network on the first n rows, in place; return the epochs and the output's bias."""
+    xb, yb, hidden, out, gradient, moments = work
+    size = x.shape[0]
+    order = np.arange(n)
+    moments[:] = _ZERO
+    first, second = _ZERO, _ZERO  # moments of the output bias's gradient
+    left_first, left_second = 1.0, 1.0  # what of the moments' start is left
+    best, stale, epoch = 1e300, 0, 0
+    while epoch < uniform.shape[1] and stale <= patience:
+        for i in range(n - 1, 0, -1):
+            j = int(uniform[i, epoch] * (i + 1))
+            order[i], order[j] = order[j], order[i]
+        total = 0.0
+        for start in range(0, n, batch):
+            length = min(batch, n - start)
+            for r in range(length):
+                i = order[start + r]
+                yb[r] = y[i]
+                for k in range(size):
+                    xb[k, r] = x[k, i]
+            forward(xb, units, length, hidden, out)
+            total += _slopes(out, yb, bias, length)
+            _backward(xb, units, length, hidden, out, gradient)
+            slope = _ZERO
+            for r in range(length):
+                slope += out[r]
+            left_first *= 0.9
+            left_second *= 0.999
+            step = np.float32(rate * np.sqrt(1 - left_second) / (1 - left_first))
+            total += 0.5 * penalty * _move(units, gradient, moments, np.float32(penalty / length), step)
+            first = _KEEP_FIRST * first + _NEW_FIRST * slope
+            second = _KEEP_SECOND * second + _NEW_SECOND * slope * slope
+            bias -= step * first / (np.sqrt(second) + _TINY)
+        stale = stale + 1 if total / n > best - tolerance else 0
+        best = min(best, total / n)
+        epoch += 1
+    return epoch, bias
+
+
+@njit(cache=True, fastmath=True, error_model="numpy")
+def forward(x: np.ndarray, units: np.ndarray, length: int, hidden: np.ndarray, out: np.ndarray) -> None:
+    """Write the hidden layer (W, n) and the output (n,), without its bias, of the first n columns of x (K, n)."""
+    size = x.shape[0]
+    for r in range(length):
+        out[r] = _ZERO
+    for j in range(units.shape[0]):
+        for r in range(length):
+            hidden[j, r] = units[j, 0]
+        for k in range(0, size, GROUP):
+            w0, w1, w2, w3, w4 = units[j, k + 1], units[j, k + 2], units[j, k + 3], units[j, k + 4], units[j, k + 5]
+            last = k + GROUP == size
+            v = units[j, size + 1] if last else _ZERO
+            least = _ZERO if last else _LOW
+            for r in range(length):
+                s = hidden[j, r] + (
+                    w0 * x[k, r] + w1 * x[k + 1, r] + w2 * x[k + 2, r] + w3 * x[k + 3, r] + w4 * x[k + 4, r]
+                )
+                s = s if s > least else least
+                hidden[j, r] = s
+                out[r] += v * s
+
+
+@njit(cache=True, fastmath=True, error_model="numpy")
+def _slopes(out: np.ndarray, y: np.ndarray, bias: Any, length: int) -> Any:
+    """Write the loss's slopes in the outputs over the outputs, and return the sum of the log losses."""
+    share = _ONE / np.float32(length)
+    product, rest, total = 1.0, _ZERO, 0.0
+    for start in range(0, length, 512):  # log Π(1 + e) is Σ log(1 + e), and 512 factors of at most 2 are a float64
+        product = 1.0
+        for r in range(start, min(start + 512, length)):
+            logit = out[r] + bias
+            e = decay32(logit)
+            product *= _ONE + e
+            high = _ONE / (_ONE + e)
+            chance = high if logit >= _ZERO else e * high
+            rest += max(logit, _ZERO) - y[r] * logit
+            out[r] = (chance - y[r]) * share
+        total += np.log(product)
+    return total + rest
+
+
+@njit(cache=True, fastmath=True, error_model="numpy")
+def _backward(x, units, length, hidden, slopes, gradient):  # type: ignore[no-untyped-def]
+    """Write the loss's gradient in the units' parameters."""
+    size = x.shape[0]
+    for j in range(units.shape[0]):
+        v = units[j, size + 1]
+        for k in range(0, size, GROUP):
+            one = g0 = g1 = g2 = g3 = g4 = up = _ZERO
+            for r in range(length):
+                h = hidden[j, r]
+                d = slopes[r] if h > _ZERO else _ZERO
+                up += d * h
+                one += d
+                g0 += d * x[k, r]
+                g1 += d * x[k + 1, r]
+                g2 += d * x[k + 2, r]
+                g3 += d * x[k + 3, r]
+                g4 += d * x[k + 4, r]
+            gradient[j, 0], gradient[j, size + 1] = v * one, up
+            gradient[j, k + 1], gradient[j, k + 2], gradient[j, k + 3] = v * g0, v * g1, v * g2
+            gradient[j, k + 4], gradient[j, k + 5] = v * g3, v * g4
+
+
+@njit(cache=True, fastmath=True, error_model="numpy")
+def _move(units: np.ndarray, gradient: np.ndarray, moments: np.ndarray, decay: Any, step: Any) -> Any:
+    """Take Adam's step, and return the sum of the penalised parameters' squares before it."""
+    squares = _ZERO
+    for j in range(units.shape[0]):
+        for k in range(1, units.shape[1]):  # the bias is free
+            squares += units[j, k] * units[j, k]
+            gradient[j, k] += decay * units[j, k]
+    all_units, all_gradients = units.reshape(-1), gradient.reshape(-1)
+    first, second = moments[0], moments[1]
+    for i in range(len(all_units)):
+        g = all_gradients[i]
+        first[i] = _KEEP_FIRST * first[i] + _NEW_FIRST * g
+        second[i] = _KEEP_SECOND * second[i] + _NEW_SECOND * g * g
+        all_units[i] -= step * first[i] / (np.sqrt(second[i]) + _TINY)
+    return squares
+
+
+@njit(cache=True, fastmath=True, error_model="numpy")
+def network_logits(rows: np.ndarray, units: np.ndarray, biases: np.ndarray) -> np.ndarray:
+    """Return the networks' log odds, (B, K, T) to (B, T, A)."""
+    n_tasks, _, n_rows = rows.shape
+    n_actions, width = units.shape[1:3]
+    hidden, out = np.empty((width, n_rows), np.float32), np.empty(n_rows, np.float32)
+    logits = np.empty((n_tasks, n_rows, n_actions), np.float32)
+    for b in range(n_tasks):
+        for a in range(n_actions):
+            forward(rows[b], units[b, a], n_rows, hidden, out)
+            for t in range(n_rows):
+                logits[b, t, a] = out[t] + biases[b, a]
+    return logits
