@@ -33,7 +33,7 @@ def choose_prior(agent: str, kind: str, size: int, noise: float, fitted: LinearP
     if fitted is None:
         raise InputError(f"{agent}(prior='fitted') has no prior yet: call fit(rows) with historical rows first")
     if len(fitted.mean) != size:
-        raise InputError(f"the prior must have {size} coefficients for these contexts, got {len(fitted.mean)}")
+        raise InputError(f"the prior must have {size} coefficients for these features, got {len(fitted.mean)}")
     return fitted
 
 

@@ -6,7 +6,14 @@ from typing import Self
 
 import numpy as np
 
-from gents_gym.agents.linear import LinearPosterior, LinearPrior, add_intercept, choose_prior, context_features, fit_prior
+from gents_gym.agents.linear import (
+    LinearPosterior,
+    LinearPrior,
+    add_intercept,
+    choose_prior,
+    context_features,
+    fit_prior,
+)
 from gents_gym.checks import check_choice, check_flag, check_number
 from gents_gym.randomness import Draws
 from gents_gym.types import ActionRows, TaskInfo

@@ -79,10 +79,10 @@ class ModelFeatures:
     def __call__(self, action_features: np.ndarray, context: np.ndarray) -> np.ndarray:
         """Return the features in float64."""
         lead = np.broadcast_shapes(action_features.shape[:-1], context.shape[:-1])
-        rows = [
-            torch.tensor(np.broadcast_to(part, (*lead, part.shape[-1])), dtype=torch.float32).flatten(0, -2)  # (N, F), (N, D)
-            for part in (action_features, context)
-        ]
+        rows = []
+        for part in (action_features, context):
+            each = np.broadcast_to(part, (*lead, part.shape[-1])).reshape(-1, part.shape[-1])  # (N, F), (N, D)
+            rows.append(torch.tensor(each, dtype=torch.float32))
         with torch.no_grad():
             found = self._model.features(*rows)  # (N, K)
         return found.double().numpy().reshape(*lead, -1)
