@@ -16,6 +16,7 @@ AGENTS = {
     "oracle": "gents_gym.agents.oracle:Oracle",
     "linucb": "gents_gym.agents.linucb:LinUCB",
     "lints": "gents_gym.agents.lints:LinTS",
+    "neural-linear-ts": "gents_gym.agents.neural_linear:NeuralLinearTS",
     "greedy": "gents_gym.agents.greedy:Greedy",
     "epsilon-greedy": "gents_gym.agents.greedy:EpsilonGreedy",
     "softmax": "gents_gym.agents.greedy:Softmax",

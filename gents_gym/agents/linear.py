@@ -1,5 +1,6 @@
 """Bayesian linear regression for every task and action at once: rewards in, posterior means and variances out."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from gents_gym.checks import InputError, check_actions, check_array, check_integer
 from gents_gym.types import ActionRows, TaskInfo
 
-
+FeatureMap = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (..., F) and (..., D) to (..., K)
 LEAST_NOISE = 1e-6  # a fitted noise variance of 0, from constant outcomes, would divide by zero
 
 
@@ -25,34 +26,66 @@ class LinearPrior:
         return cls(np.zeros(size), np.eye(size), noise)
 
 
+def choose_prior(agent: str, kind: str, size: int, noise: float, fitted: LinearPrior | None) -> LinearPrior:
+    """Return N(0, I) for ``size`` features, or the fitted prior, or raise where there is none or of another size."""
+    if kind == "isotropic":
+        return LinearPrior.isotropic(size, noise)
+    if fitted is None:
+        raise InputError(f"{agent}(prior='fitted') has no prior yet: call fit(rows) with historical rows first")
+    if len(fitted.mean) != size:
+        raise InputError(f"the prior must have {size} coefficients for these features, got {len(fitted.mean)}")
+    return fitted
+
+
 def add_intercept(context: np.ndarray) -> np.ndarray:
     """Return the context with a leading 1, (..., D) to (..., 1+D)."""
     return np.concatenate([np.ones_like(context[..., :1]), context], axis=-1)
 
 
-def fit_prior(rows: ActionRows, intercept: bool) -> LinearPrior:
-    """Fit the prior to historical rows: the spread of per-action least-squares coefficients.
+def context_features(context: np.ndarray, info: TaskInfo, intercept: bool) -> np.ndarray:
+    """Return the contexts as features, (B, D) to (B, K): K = D, and one more with an intercept."""
+    context = check_array("context", context, "(B, D)", (len(info), info.context_dim), np.float64)
+    return add_intercept(context) if intercept else context
+
+
+def fit_prior(rows: ActionRows, features: FeatureMap, ridge: float = 0.0, floor: float = 0.0) -> LinearPrior:
+    """Fit the prior to historical rows: the spread of per-action regression coefficients.
 
     Coefficients come from the first 80 % of every action's rows, the noise from the residuals of the last 20 %.
+
+    Args:
+        rows: Historical rows of N actions.
+        features: Features of action features (n, 1, F) and contexts (n, R, D), as (n, R, K).
+        ridge: Penalty on the squared coefficients; 0: least squares.
+        floor: What is added to the variance of every coefficient.
     """
-    n_actions, n_rows, size = rows.contexts.shape
-    size += intercept
+    n_actions, n_rows, _ = rows.contexts.shape
+    size = features(rows.action_features[:1, None], rows.contexts[:1, :1]).shape[2]
     n_fit = int(0.8 * n_rows)
+    needed = 1 if ridge else size
     check_integer("the number of actions in rows", n_actions, 2)
-    if n_fit < size or n_fit == n_rows:
-        raise InputError(f"rows must have at least {-(-size * 5 // 4)} rows per action to fit {size} coefficients, got {n_rows}")
+    if n_fit < needed or n_fit == n_rows:
+        least = -(-needed * 5 // 4)
+        raise InputError(f"rows must have at least {least} rows per action to fit {size} coefficients, got {n_rows}")
     coefficients = np.empty((n_actions, size))
     residuals = np.empty((n_actions, n_rows - n_fit))
-    for block in np.array_split(np.arange(n_actions), -(-n_actions // 500)):  # blocks bound the float64 copies
-        x = rows.contexts[block].astype(np.float64)  # (n, R, D)
-        x = add_intercept(x) if intercept else x
-        y = np.asarray(rows.reward_fn(rows.outcomes[block]), np.float64)  # (n, R)
-        # The minimum-norm solution, so that rows that do not span all directions are no obstacle.
-        solved = np.linalg.pinv(x[:, :n_fit]) @ y[:, :n_fit, None]  # (n, K, 1)
+    for block in np.array_split(np.arange(n_actions), -(-n_actions // 50)):  # blocks bound the float64 features
+        x = features(rows.action_features[block, None], rows.contexts[block]).astype(np.float64)  # (n, R, K)
+        y = np.asarray(rows.reward_fn(rows.outcomes[block]), np.float64)[..., None]  # (n, R, 1)
+        solved = _regress(x[:, :n_fit], y[:, :n_fit], ridge)  # (n, K, 1)
         coefficients[block] = solved[..., 0]
-        residuals[block] = (y[..., None] - x @ solved)[:, n_fit:, 0]
-    covariance = np.cov(coefficients, rowvar=False).reshape(size, size)
+        residuals[block] = (y - x @ solved)[:, n_fit:, 0]
+    covariance = np.cov(coefficients, rowvar=False).reshape(size, size) + floor * np.eye(size)
     return LinearPrior(coefficients.mean(axis=0), covariance, max(float(residuals.var(ddof=1)), LEAST_NOISE))
+
+
+def _regress(x: np.ndarray, y: np.ndarray, ridge: float) -> np.ndarray:
+    """Return n regressions' coefficients, (n, R, K) and (n, R, 1) to (n, K, 1)."""
+    if ridge:
+        turned = x.transpose(0, 2, 1)
+        return np.linalg.solve(turned @ x + ridge * np.eye(x.shape[2]), turned @ y)
+    # The minimum-norm solution, so that rows that do not span all directions are no obstacle.
+    return np.linalg.pinv(x) @ y
 
 
 class LinearPosterior:
@@ -61,30 +94,36 @@ class LinearPosterior:
     Sums run over each task's own numbers in a fixed order, so a task's result is the same bits in any batch.
     """
 
-    def __init__(self, prior: LinearPrior, info: TaskInfo, intercept: bool) -> None:
-        """Start all B·A posteriors at the prior; K = D features, and one more with an intercept."""
-        size = info.context_dim + intercept
-        if len(prior.mean) != size:
-            raise InputError(f"the prior must have {size} coefficients for these contexts, got {len(prior.mean)}")
+    def __init__(self, prior: LinearPrior, info: TaskInfo) -> None:
+        """Start all B·A posteriors at the prior."""
+        size = len(prior.mean)
         self._info = info
-        self._intercept = intercept
         self._noise = prior.noise
         self._tasks = np.arange(len(info))
         self._mean = np.tile(prior.mean, (len(info), info.n_actions, 1))  # (B, A, K)
         self._covariance = np.tile(prior.covariance, (len(info), info.n_actions, 1, 1))  # (B, A, K, K)
         self._flat = self._covariance.reshape(len(info), info.n_actions, size * size)  # a view of the same numbers
 
-    def predict(self, context: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and standard deviation of x·β for every action, (B, D) to (B, A) each."""
-        x = self._features(context)  # (B, K)
-        squares = (x[:, :, None] * x[:, None]).reshape(len(x), -1)  # (B, K²)
-        mean = np.einsum("bak,bk->ba", self._mean, x)
-        variance = np.einsum("bak,bk->ba", self._flat, squares)  # xᵀPx
+    def predict(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and standard deviation of x·β for every action, (B, A) each.
+
+        Args:
+            features: x, the same for all actions of a task, (B, K), or each action's own, (B, A, K).
+        """
+        x = np.ascontiguousarray(features)
+        if x.ndim == 2:
+            mean = np.einsum("bak,bk->ba", self._mean, x)
+            squares = (x[:, :, None] * x[:, None]).reshape(len(x), -1)  # (B, K²)
+            variance = np.einsum("bak,bk->ba", self._flat, squares)  # xᵀPx
+        else:
+            mean = np.einsum("bak,bak->ba", self._mean, x)
+            direction = np.einsum("baij,baj->bai", self._covariance, x)  # Px; B·A·K² squares would double the memory
+            variance = np.einsum("bak,bak->ba", direction, x)
         return mean, np.sqrt(np.maximum(variance, 0, out=variance))
 
-    def update(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Condition the played actions' posteriors on their rewards, (B, D), (B,) and (B,)."""
-        x = self._features(context)  # (B, K)
+    def update(self, features: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Condition the played actions' posteriors on their rewards; features (B, K) of those, (B,) and (B,)."""
+        x = np.ascontiguousarray(features)
         action = check_actions(action, len(self._info), self._info.n_actions)
         outcome = check_array("outcome", outcome, "(B,)", (len(self._info),), np.float64)
         played = self._covariance[self._tasks, action]  # (B, K, K)
@@ -94,9 +133,6 @@ class LinearPosterior:
         error = self._info.reward_fn(outcome) - np.einsum("bi,bi->b", mean, x)  # (B,)
         self._mean[self._tasks, action] = mean + direction * (error / spread)[:, None]
         # The product of the direction with itself is symmetric to the bit, and so stays the covariance.
-        self._covariance[self._tasks, action] = played - direction[:, :, None] * direction[:, None] / spread[:, None, None]
-
-    def _features(self, context: np.ndarray) -> np.ndarray:
-        shape = (len(self._info), self._info.context_dim)
-        context = check_array("context", context, "(B, D)", shape, np.float64)
-        return add_intercept(context) if self._intercept else np.ascontiguousarray(context)
+        drop = direction[:, :, None] * direction[:, None]  # (B, K, K)
+        drop /= spread[:, None, None]
+        self._covariance[self._tasks, action] = np.subtract(played, drop, out=drop)

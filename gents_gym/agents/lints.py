@@ -6,8 +6,15 @@ from typing import Self
 
 import numpy as np
 
-from gents_gym.agents.linear import LinearPosterior, LinearPrior, fit_prior
-from gents_gym.checks import InputError, check_choice, check_flag, check_number
+from gents_gym.agents.linear import (
+    LinearPosterior,
+    LinearPrior,
+    add_intercept,
+    choose_prior,
+    context_features,
+    fit_prior,
+)
+from gents_gym.checks import check_choice, check_flag, check_number
 from gents_gym.randomness import Draws
 from gents_gym.types import ActionRows, TaskInfo
 
@@ -34,23 +41,21 @@ class LinTS:
     def fit(self, rows: ActionRows) -> Self:
         """Fit the prior to historical rows; the isotropic prior needs none."""
         if self.prior == "fitted":
-            self.fitted = fit_prior(rows, self.intercept)
+            self.fitted = fit_prior(rows, lambda _, x: add_intercept(x) if self.intercept else x)
         return self
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
-        size = info.context_dim + self.intercept
-        prior = LinearPrior.isotropic(size, self.noise) if self.prior == "isotropic" else self.fitted
-        if prior is None:
-            raise InputError("lints(prior='fitted') has no prior yet: call fit(rows) with historical rows first")
-        self._posterior = LinearPosterior(prior, info, self.intercept)
+        self._info = info
+        prior = choose_prior("lints", self.prior, info.context_dim + self.intercept, self.noise, self.fitted)
+        self._posterior = LinearPosterior(prior, info)
         self._normal = Draws(rngs, "standard_normal", info.n_actions)
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest drawn reward."""
-        mean, deviation = self._posterior.predict(context)
+        mean, deviation = self._posterior.predict(context_features(context, self._info, self.intercept))
         return (mean + deviation * self._normal.next()).argmax(axis=1)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Update the played actions' posteriors."""
-        self._posterior.update(context, action, outcome)
+        self._posterior.update(context_features(context, self._info, self.intercept), action, outcome)

@@ -6,12 +6,17 @@ import pytest
 from sklearn.linear_model import BayesianRidge, LinearRegression
 
 from gents_gym import ActionRows, InputError, TaskInfo, make_agent, rollout
-from gents_gym.agents.linear import LinearPosterior, LinearPrior, fit_prior
+from gents_gym.agents.linear import LinearPosterior, LinearPrior
 from gents_gym.agents.lints import LinTS
 from gents_gym.randomness import stream
 from gents_gym.tasks.synthetic import Synthetic
+from gents_gym.types import Fittable
 
 TASKS = Synthetic(horizon=200).sample(0, range(6))
+
+
+def fit(rows, intercept=False):
+    return LinTS(prior="fitted", intercept=intercept).fit(rows).fitted
 
 
 def play(spec, fitted=None):
@@ -57,7 +62,7 @@ def test_linucb_is_the_slow_version(alpha, intercept):
 def test_lints_is_the_slow_version_fed_the_same_normals(kind, intercept):
     prior = LinearPrior.isotropic(5 + intercept, 0.25)
     if kind == "fitted":
-        prior = fit_prior(Synthetic().sample_actions(0, range(100), 200), intercept)
+        prior = fit(Synthetic().sample_actions(0, range(100), 200), intercept)
     found = play(f"lints(prior={kind}, intercept={intercept})", fitted=prior)
     for i in range(6):
         rng = stream(0, "agent", i)
@@ -95,7 +100,7 @@ def test_posterior_is_scikit_learns_bayesian_ridge():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(300, 5)), rng.normal(size=300)
     noise = 0.25
-    posterior = LinearPosterior(LinearPrior.isotropic(5, noise), TaskInfo(np.zeros((1, 2, 1)), 2, 5), False)
+    posterior = LinearPosterior(LinearPrior.isotropic(5, noise), TaskInfo(np.zeros((1, 2, 1)), 2, 5))
     for x, r in zip(X, y, strict=True):
         posterior.update(x[None], np.array([1]), np.array([r]))
     huge = 1e12  # Gamma hyperpriors so sharp that the two precisions stay where they are put
@@ -112,10 +117,37 @@ def test_posterior_is_scikit_learns_bayesian_ridge():
     assert deviation[0, 0] == pytest.approx(np.linalg.norm(query))
 
 
+def test_posteriors_on_each_actions_own_features_are_the_closed_form():
+    rng = np.random.default_rng(2)
+    B, A, K, n = 3, 4, 30, 90
+    root = rng.normal(size=(K, K)) / K**0.5
+    prior = LinearPrior(rng.normal(size=K), root @ root.T + 0.1 * np.eye(K), 0.3)
+    info = TaskInfo(np.zeros((B, A, 1)), A, 1, reward_fn=lambda y: 2 * y - 1)
+    posterior = LinearPosterior(prior, info)
+    actions, outcomes = rng.integers(A, size=(n, B)), rng.normal(size=(n, B))
+    rows = rng.normal(size=(n, B, K))  # of the played actions
+    for x, a, y in zip(rows, actions, outcomes, strict=True):
+        posterior.update(x, a, y)
+    queries = rng.normal(size=(500, B, A, K))  # more than a covariance has entries of its own, so they tell all of it
+    means, deviations = (np.array(part) for part in zip(*map(posterior.predict, queries), strict=True))
+    shared, spread = posterior.predict(queries[0, :, 0])
+    start = np.linalg.inv(prior.covariance)
+    for b, a in np.ndindex(B, A):
+        X, r = rows[actions[:, b] == a, b], 2 * outcomes[actions[:, b] == a, b] - 1
+        covariance = np.linalg.inv(start + X.T @ X / prior.noise)
+        mean = covariance @ (start @ prior.mean + X.T @ r / prior.noise)
+        q = queries[:, b, a]
+        assert np.allclose(means[:, b, a], q @ mean, rtol=1e-9, atol=1e-9)
+        assert np.allclose(deviations[:, b, a] ** 2, ((q @ covariance) * q).sum(axis=1), rtol=1e-9)
+        q = queries[0, b, 0]
+        assert shared[b, a] == pytest.approx(q @ mean, rel=1e-9)
+        assert spread[b, a] ** 2 == pytest.approx(q @ covariance @ q, rel=1e-9)
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 def test_fitted_prior_is_scikit_learns_least_squares(intercept):
     rows = Synthetic().sample_actions(0, range(700), 100)
-    found = fit_prior(rows, intercept)
+    found = fit(rows, intercept)
     coefficients, residuals = [], []
     for x, y in zip(rows.contexts, rows.outcomes, strict=True):
         model = LinearRegression(fit_intercept=intercept).fit(x[:80], y[:80])
@@ -129,16 +161,16 @@ def test_fitted_prior_is_scikit_learns_least_squares(intercept):
 def test_agents_learn_from_rewards_and_not_from_outcomes():
     """With R(y) = 1 − y on outcomes y, all agents and priors are as with R(y) = y on outcomes 1 − y."""
     rng = np.random.default_rng(0)
-    contexts, outcomes = rng.normal(size=(50, 3, 4)), rng.integers(2, size=(50, 3)).astype(float)
-    flipped = TaskInfo(np.zeros((3, 2, 1)), 2, 4, reward_fn=lambda y: 1 - y)
-    plain = TaskInfo(np.zeros((3, 2, 1)), 2, 4)
-    rows = rng.normal(size=(9, 30, 4)), rng.integers(2, size=(9, 30)).astype(float)
-    for spec in ("linucb", "lints", "lints(prior=fitted)"):
+    contexts, outcomes = rng.normal(size=(50, 3, 5)), rng.integers(2, size=(50, 3)).astype(float)
+    flipped = TaskInfo(rng.normal(size=(3, 2, 2)), 2, 5, reward_fn=lambda y: 1 - y)
+    plain = TaskInfo(flipped.action_features, 2, 5)
+    rows = rng.normal(size=(9, 30, 5)), rng.integers(2, size=(9, 30)).astype(float)
+    for spec in ("linucb", "lints", "lints(prior=fitted)", "neural-linear-ts", "neural-linear-ts(prior=fitted)"):
         played = []
         for info, sign in ((flipped, outcomes), (plain, 1 - outcomes)):
             agent = make_agent(spec)
-            history = ActionRows(np.zeros((9, 1)), rows[0], rows[1] if info is flipped else 1 - rows[1], info.reward_fn)
-            if isinstance(agent, LinTS):
+            history = ActionRows(np.zeros((9, 2)), rows[0], rows[1] if info is flipped else 1 - rows[1], info.reward_fn)
+            if isinstance(agent, Fittable):
                 agent.fit(history)
             agent.reset(info, [np.random.default_rng(i) for i in range(3)])
             for x, y in zip(contexts, sign, strict=True):
@@ -152,7 +184,7 @@ def test_contexts_in_any_memory_order_give_the_same_bits():
     x = rng.normal(size=(40, 6, 5))
     found = []
     for order in ("C", "F"):
-        posterior = LinearPosterior(LinearPrior.isotropic(5, 1.0), TaskInfo(np.zeros((6, 2, 1)), 2, 5), False)
+        posterior = LinearPosterior(LinearPrior.isotropic(5, 1.0), TaskInfo(np.zeros((6, 2, 1)), 2, 5))
         for row in x:
             posterior.update(np.array(row, order=order), np.zeros(6, int), row[:, 0])
         found.append(posterior.predict(np.array(x[0], order=order)))
@@ -162,9 +194,9 @@ def test_contexts_in_any_memory_order_give_the_same_bits():
 
 def test_constant_outcomes_fit_a_prior_that_plays():
     rows = ActionRows(np.zeros((5, 1)), np.random.default_rng(0).normal(size=(5, 50, 3)), np.zeros((5, 50)))
-    prior = fit_prior(rows, intercept=False)
+    prior = fit(rows)
     assert prior.noise > 0
-    posterior = LinearPosterior(prior, TaskInfo(np.zeros((1, 2, 1)), 2, 3), False)
+    posterior = LinearPosterior(prior, TaskInfo(np.zeros((1, 2, 1)), 2, 3))
     posterior.update(np.ones((1, 3)), np.array([0]), np.array([0.0]))
     assert np.isfinite(posterior.predict(np.ones((1, 3)))).all()
 
@@ -172,10 +204,10 @@ def test_constant_outcomes_fit_a_prior_that_plays():
 def test_fitting_wants_enough_rows_and_actions():
     rows = Synthetic().sample_actions(0, range(5), 6)
     with pytest.raises(InputError, match="rows must have at least 7 rows per action to fit 5 coefficients, got 6"):
-        fit_prior(rows, intercept=False)
-    fit_prior(Synthetic().sample_actions(0, range(5), 7), intercept=False)
+        fit(rows)
+    fit(Synthetic().sample_actions(0, range(5), 7))
     with pytest.raises(InputError, match="the number of actions in rows must be at least 2, got 1"):
-        fit_prior(ActionRows(np.zeros((1, 2)), np.zeros((1, 50, 5)), np.zeros((1, 50))), intercept=False)
+        fit(ActionRows(np.zeros((1, 2)), np.zeros((1, 50, 5)), np.zeros((1, 50))))
 
 
 def test_playing_before_fitting_and_with_another_size():
@@ -183,13 +215,13 @@ def test_playing_before_fitting_and_with_another_size():
     with pytest.raises(InputError, match=r"lints\(prior='fitted'\) has no prior yet: call fit\(rows\)"):
         make_agent("lints(prior=fitted)").reset(info, rngs)
     agent = make_agent("lints(prior=fitted)").fit(Synthetic().sample_actions(0, range(5), 50))
-    with pytest.raises(InputError, match="the prior must have 3 coefficients for these contexts, got 5"):
+    with pytest.raises(InputError, match="the prior must have 3 coefficients for these features, got 5"):
         agent.reset(info, rngs)
 
 
 def test_posteriors_stay_sound_over_a_long_time():
     rng = np.random.default_rng(0)
-    posterior = LinearPosterior(LinearPrior.isotropic(3, 1e-4), TaskInfo(np.zeros((1, 2, 1)), 2, 3), False)
+    posterior = LinearPosterior(LinearPrior.isotropic(3, 1e-4), TaskInfo(np.zeros((1, 2, 1)), 2, 3))
     rows = rng.normal(size=(5000, 3))
     for x in rows:
         posterior.update(x[None], np.array([0]), np.array([x.sum()]))

@@ -1,0 +1,88 @@
+"""Neural-linear Thompson sampling: a model's features of actions and contexts in, the best action under a draw out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+from gents_gym.agents.belief import get_model
+from gents_gym.agents.linear import LinearPosterior, LinearPrior, choose_prior, fit_prior
+from gents_gym.checks import InputError, check_actions, check_array, check_choice, check_number
+from gents_gym.randomness import Draws
+from gents_gym.types import ActionRows, TaskInfo
+
+RIDGE = 0.1  # of the historical regressions
+FLOOR = 1e-4  # added to the fitted variances: there may be fewer actions than coefficients
+
+
+@dataclass
+class NeuralLinearTS:
+    """Per-action Bayesian linear regression of rewards on p_θ's features at (Z, X) with an empty history.
+
+    The model stays as it was trained; what is learned online is linear in its features. As in LinTS, the draw is of
+    x·β alone: N(x·m, xᵀPx).
+    """
+
+    model: Any = "synthetic-paper"  # a bundled model's id, a folder, or a model with features(action_features, context)
+    prior: str = "isotropic"  # N(0, I), or "fitted" to historical rows by fit(rows)
+    noise: float = 0.25  # noise variance of the isotropic prior
+    fitted: LinearPrior | None = field(default=None, init=False, repr=False)  # what fit(rows) found
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_choice("prior", self.prior, ["isotropic", "fitted"])
+        check_number("noise", self.noise, 0, above=True)
+
+    def fit(self, rows: ActionRows) -> Self:
+        """Fit the prior to historical rows; the isotropic prior needs none."""
+        if self.prior == "fitted":
+            self.fitted = fit_prior(rows, ModelFeatures(self.model), ridge=RIDGE, floor=FLOOR)
+        return self
+
+    def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
+        """Face B new tasks."""
+        self._info = info
+        self._features = ModelFeatures(self.model)
+        size = self._features(info.action_features[:1, 0], np.zeros((1, info.context_dim))).shape[1]
+        prior = choose_prior("neural-linear-ts", self.prior, size, self.noise, self.fitted)
+        self._posterior = LinearPosterior(prior, info)
+        self._normal = Draws(rngs, "standard_normal", info.n_actions)
+
+    def act(self, context: np.ndarray) -> np.ndarray:
+        """Return the actions (B,) of the highest drawn reward."""
+        features = self._features(self._info.action_features, self._check(context)[:, None])  # (B, A, K)
+        mean, deviation = self._posterior.predict(features)
+        return (mean + deviation * self._normal.next()).argmax(axis=1)
+
+    def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Update the played actions' posteriors."""
+        context = self._check(context)
+        action = check_actions(action, len(self._info), self._info.n_actions)
+        played = self._info.action_features[np.arange(len(action)), action]  # (B, F)
+        self._posterior.update(self._features(played, context), action, outcome)
+
+    def _check(self, context: np.ndarray) -> np.ndarray:
+        return check_array("context", context, "(B, D)", (len(self._info), self._info.context_dim))
+
+
+class ModelFeatures:
+    """A model's features as a function of arrays: (..., F) and (..., D), broadcast against each other, to (..., K)."""
+
+    def __init__(self, model: Any) -> None:
+        """Take the model that a name, a folder or a model stands for."""
+        self._model = get_model(model)
+        if not hasattr(self._model, "features"):
+            raise InputError(f"model must have features(action_features, context) for neural-linear-ts, got {model!r}")
+
+    def __call__(self, action_features: np.ndarray, context: np.ndarray) -> np.ndarray:
+        """Return the features in float64."""
+        lead = np.broadcast_shapes(action_features.shape[:-1], context.shape[:-1])
+        rows = []
+        for part in (action_features, context):
+            each = np.broadcast_to(part, (*lead, part.shape[-1])).reshape(-1, part.shape[-1])  # (N, F), (N, D)
+            rows.append(torch.tensor(each, dtype=torch.float32))
+        with torch.no_grad():
+            found = self._model.features(*rows)  # (N, K)
+        return found.double().numpy().reshape(*lead, -1)
