@@ -16,10 +16,14 @@ VARIANTS = [
     "lints(prior=fitted)",
     "lints(prior=fitted, intercept=True)",
     "neural-linear-ts(prior=fitted)",
+    "ts-gen(policy=mlp)",
+    "ts-gen(policy=mlp, m=8)",
+    "ts-gen(samples=3, m=8)",
+    "ts-gen(model=synthetic-paper)",
 ]
 # Agents on library matrix products, which may round differently for another number of rows: so many of the tasks
 # compared may part from their twins. For all other agents none may.
-MAY_PART = {"neural-linear-ts": 1, "neural-linear-ts(prior=fitted)": 1}
+MAY_PART = {"neural-linear-ts": 1, "neural-linear-ts(prior=fitted)": 1, "ts-gen(model=synthetic-paper)": 1}
 
 
 class FirstAction:

@@ -4,7 +4,7 @@ import pytest
 
 from gents_gym import InputError, TaskInfo, make_agent, rollout
 from gents_gym.agents.per_task import PerTask
-from gents_gym.bench import LeanLinUCB
+from gents_gym.bench.suite import LeanLinUCB
 from gents_gym.tasks.synthetic import Synthetic
 
 
