@@ -41,6 +41,8 @@ MODELS = {
 # Policy classes Π with their fitting rule.
 POLICIES = {
     "logistic": "gents_gym.policies.logistic:Logistic",
+    "constrained": "gents_gym.policies.constrained:Constrained",
+    "estimator": "gents_gym.policies.estimator:Estimator",
 }
 
 # Reward functions R.
