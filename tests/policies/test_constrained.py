@@ -90,19 +90,20 @@ def best_of_two(rewards, lean, groups, epsilon):
     return best
 
 
-@pytest.mark.parametrize("sweeps", [1, 4])
-def test_two_actions_against_all_policies_there_are(sweeps):
-    """Of what the best tilts gain over the best single action, the search finds 90 % in the mean."""
+@pytest.mark.parametrize(("sweeps", "reached", "lost"), [(1, 0.7, 0.06), (2, 0.75, 0.05)])
+def test_two_actions_against_all_policies_there_are(sweeps, reached, lost):
+    """How often the best tilts are found, and the share that is lost of what they gain over the best single action."""
     gaps, gains = [], []
-    for seed in range(60):
+    for seed in range(300):
         epsilon = (0.0, 0.1, 0.3)[seed % 3]
         rewards, lean, groups, got = small_case(2, seed, epsilon, sweeps=sweeps)
         best = best_of_two(rewards, lean, groups, epsilon)
         gaps.append(best - got)
         gains.append(best - rewards[groups == 0].mean(axis=0).max())
     assert min(gaps) > -1e-9  # nothing beats the enumeration: it is complete
-    assert np.mean(np.array(gaps) < 1e-9) > 0.6
-    assert np.mean(gaps) < 0.1 * np.mean(gains)
+    assert max(np.subtract(gaps, gains)) < 1e-9  # and the best single action is never better
+    assert np.mean(np.array(gaps) < 1e-9) > reached
+    assert np.mean(gaps) < lost * np.mean(gains)
 
 
 def test_three_actions_against_a_grid():
