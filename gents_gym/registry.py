@@ -43,6 +43,8 @@ MODELS = {
 POLICIES = {
     "logistic": "gents_gym.policies.logistic:Logistic",
     "mlp": "gents_gym.policies.mlp:MLP",
+    "constrained": "gents_gym.policies.constrained:Constrained",
+    "estimator": "gents_gym.policies.estimator:Estimator",
 }
 
 # Reward functions R.

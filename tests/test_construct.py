@@ -82,7 +82,11 @@ def test_bad_agents(spec, message):
 
 def test_every_registered_string_leads_somewhere():
     assert all(isinstance(make_tasks(name), TaskDistribution) for name in registry.TASKS)
-    assert all(hasattr(make_policy(name), "fit") for name in registry.POLICIES)
+    needed = {
+        "constrained": {"group1": [[0.0]], "group2": [[1.0]], "epsilon": 0.1},
+        "estimator": {"estimator": "sklearn.tree:DecisionTreeClassifier"},
+    }
+    assert all(hasattr(make_policy(name, **needed.get(name, {})), "fit") for name in registry.POLICIES)
 
 
 def test_a_reward_function_by_name():

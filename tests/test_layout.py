@@ -22,7 +22,7 @@ ALLOWED = {
     "envs": LEAVES | {"types", "construct", "tasks", "envs"},
     "models": LEAVES | {"types", "models"},
     "training": LEAVES | {"types", "tasks", "models", "training", "gents_gym"},
-    "policies": LEAVES | {"types", "policies"},
+    "policies": LEAVES | {"types", "construct", "policies"},
     "agents": LEAVES | {"types", "construct", "models", "policies", "agents"},
     "evaluation": LEAVES | {"types", "construct", "envs", "policies", "evaluation", "gents_gym"},
 }
