@@ -35,6 +35,13 @@ def impute_filter(
     task, action = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     for first in range(0, n_tasks * n_actions, LANES):
         n = min(LANES, n_tasks * n_actions - first)
+        wide = (n + 7) // 8 * 8  # whole vector registers; what is left over idles at zero
+        for a in range(n, wide):
+            draw[a], missing[a] = _ONE, _ZERO
+            for k in range(size):
+                x[k, a] = m[k, a] = _ZERO
+            for i in range(len(p)):
+                p[i, a] = _ZERO
         for a in range(n):
             task[a], action[a] = (first + a) // n_actions, (first + a) % n_actions
             i = 0
@@ -52,27 +59,27 @@ def impute_filter(
             i = 0
             for k in range(size):  # d = Px
                 dk, xk = d[k], x[k]
-                for a in range(n):
+                for a in range(wide):
                     dk[a] = _ZERO
                 for j in range(k):
                     dj, xj, pi = d[j], x[j], p[i]
-                    for a in range(n):
+                    for a in range(wide):
                         dk[a] += pi[a] * xj[a]
                         dj[a] += pi[a] * xk[a]
                     i += 1
                 pi = p[i]
-                for a in range(n):
+                for a in range(wide):
                     dk[a] += pi[a] * xk[a]
                 i += 1
-            for a in range(n):
+            for a in range(wide):
                 v[a] = _ZERO
                 s[a] = _ZERO
             for k in range(size):
                 dk, xk, mk = d[k], x[k], m[k]
-                for a in range(n):
+                for a in range(wide):
                     v[a] += dk[a] * xk[a]
                     s[a] += mk[a] * xk[a]
-            for a in range(n):
+            for a in range(wide):
                 shrink = _ONE / np.sqrt(_ONE + _SHRINK * v[a])
                 logit = s[a] * shrink
                 e = decay32(logit)
@@ -85,12 +92,12 @@ def impute_filter(
             i = 0
             for k in range(size):
                 dk, mk = d[k], m[k]
-                for a in range(n):
+                for a in range(wide):
                     mk[a] += dk[a] * gain[a]
                     v[a] = weight[a] * dk[a]
                 for j in range(k + 1):
                     dj, pi = d[j], p[i]
-                    for a in range(n):
+                    for a in range(wide):
                         pi[a] -= v[a] * dj[a]
                     i += 1
             for a in range(n):

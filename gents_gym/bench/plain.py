@@ -35,10 +35,10 @@ class PlainTSGen:
         contexts = torch.cat([*(row[None] for row in self._contexts), torch.tensor(context)[None], later])
         squares, products = self._squares, self._products
         table = np.empty((self._horizon, len(self._features)))
+        uniform = torch.tensor(rng.random(table.shape, np.float32))
         for i, row in enumerate(model.scale_contexts(contexts)):
-            chance = self._chance(row, squares, products)
-            outcome = (torch.tensor(rng.random(len(chance), np.float32)) < chance).float()
-            missing = torch.ones(len(chance))
+            outcome = (uniform[i] < self._chance(row, squares, products)).float()
+            missing = torch.ones(len(outcome))
             if i < t:
                 action, seen = self._played[i]
                 outcome[action], missing[action] = seen, 0.0
