@@ -13,6 +13,11 @@ KINDS: dict[str, type[SequenceModel]] = {model.kind: model for model in (FilterM
 WEIGHTS = Path(__file__).parent / "weights"
 
 
+def model_folder(name: str | Path) -> Path:
+    """Return the folder of the bundled model with the id ``name``, or the folder that ``name`` is itself."""
+    return WEIGHTS / registry.MODELS[str(name)] if name in registry.MODELS else Path(name)
+
+
 def load_model(name: str | Path) -> SequenceModel:
     """Return a trained model, ready to predict.
 
@@ -21,12 +26,9 @@ def load_model(name: str | Path) -> SequenceModel:
     """
     if not isinstance(name, str | Path):
         raise InputError(f"a model must be named by its id or folder, got {name!r}")
-    if name in registry.MODELS:
-        folder = WEIGHTS / registry.MODELS[str(name)]
-    else:
-        folder = Path(name)
-        if not folder.is_dir():
-            check_choice("model, and no folder:", str(name), registry.MODELS)
+    folder = model_folder(name)
+    if not folder.is_dir():
+        check_choice("model, and no folder:", str(name), registry.MODELS)
     return from_pretrained(folder)
 
 
