@@ -3,11 +3,14 @@
 import importlib
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 from joblib import Parallel, parallel_config
+from joblib.externals.loky import get_reusable_executor
 from joblib.parallel import register_parallel_backend
 
 from gents_gym.checks import InputError, check_choice, check_integer
@@ -47,7 +50,11 @@ def open_backend(backend: str, workers: int | None, address: str | None) -> Iter
 
 @contextmanager
 def _local(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
-    yield {"backend": "loky", "inner_max_num_threads": 1}
+    try:
+        yield {"backend": "loky", "inner_max_num_threads": 1}
+    finally:
+        # Joblib would keep the processes for its next call, with the modules and the path of this one.
+        get_reusable_executor().shutdown(kill_workers=True)
 
 
 @contextmanager
@@ -65,14 +72,22 @@ def _ray(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
     ours = not ray.is_initialized()
     if ours:
         try:
+            _reach(address or "")
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-        except (ConnectionError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             raise InputError(f"address must be that of a running Ray cluster, got {address!r} ({error})") from error
     try:
         yield {"backend": "gents_gym-ray"}
     finally:
         if ours:
             ray.shutdown()
+
+
+def _reach(address: str) -> None:
+    """Raise where nothing listens at "host:port", which Ray itself would wait minutes to say."""
+    place = urlsplit(address if "//" in address else f"//{address}")
+    if place.hostname and place.port:
+        socket.create_connection((place.hostname, place.port), timeout=10).close()
 
 
 @contextmanager
