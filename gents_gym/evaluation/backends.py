@@ -44,6 +44,11 @@ def open_backend(backend: str, workers: int | None, address: str | None) -> Iter
     """
     check_backend(backend, workers, address)
     starts = {"local": _local, "ray": _ray, "dask": _dask}
+    try:
+        _reach(address or "")
+    except (OSError, ValueError) as error:
+        rule = f"address must be that of a running {backend} cluster"
+        raise InputError(f"{rule}, got {address!r} ({error})") from error
     with starts[backend](workers, address) as options, parallel_config(n_jobs=workers or -1, **options):
         yield Parallel(return_as="generator_unordered", batch_size=1)
 
@@ -71,11 +76,7 @@ def _ray(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ours = not ray.is_initialized()
     if ours:
-        try:
-            _reach(address or "")
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-        except (OSError, ValueError, RuntimeError) as error:
-            raise InputError(f"address must be that of a running Ray cluster, got {address!r} ({error})") from error
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     try:
         yield {"backend": "gents_gym-ray"}
     finally:
@@ -83,21 +84,17 @@ def _ray(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
             ray.shutdown()
 
 
-def _reach(address: str) -> None:
-    """Raise where nothing listens at "host:port", which Ray itself would wait minutes to say."""
-    place = urlsplit(address if "//" in address else f"//{address}")
-    if place.hostname and place.port:
-        socket.create_connection((place.hostname, place.port), timeout=10).close()
-
-
 @contextmanager
 def _dask(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
     from distributed import Client
 
     here = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
-    try:
-        client = Client(**here) if address is None else Client(address, timeout=10)
-    except (OSError, ValueError) as error:
-        raise InputError(f"address must be that of a running Dask scheduler, got {address!r} ({error})") from error
-    with client:
+    with Client(**here) if address is None else Client(address):
         yield {"backend": "dask"}
+
+
+def _reach(address: str) -> None:
+    """Raise where nothing listens at "host:port", which Ray would take minutes to say."""
+    place = urlsplit(address if "//" in address else f"//{address}")
+    if place.hostname and place.port:
+        socket.create_connection((place.hostname, place.port), timeout=10).close()

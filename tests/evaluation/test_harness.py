@@ -87,7 +87,7 @@ def test_another_oracle_and_another_split(tmp_path):
 
 
 def test_two_workers_give_the_same_bytes_as_one(tmp_path):
-    wanted = config(*AGENTS, "ts-gen", "greedy", tasks=4)
+    wanted = config("linucb", "lints(prior=fitted)", "ts-gen", tasks=4)
     for workers in (1, 2):
         evaluate(wanted, tmp_path / str(workers), workers=workers)
     assert snapshot(tmp_path / "1") == snapshot(tmp_path / "2")
