@@ -24,7 +24,7 @@ ALLOWED = {
     "training": LEAVES | {"types", "tasks", "models", "training", "gents_gym"},
     "policies": LEAVES | {"types", "construct", "policies"},
     "agents": LEAVES | {"types", "construct", "models", "policies", "agents"},
-    "evaluation": LEAVES | {"types", "construct", "envs", "policies", "evaluation", "gents_gym"},
+    "evaluation": LEAVES | {"types", "construct", "envs", "models", "policies", "evaluation", "gents_gym"},
 }
 
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from gents_gym.evaluation.regret import REGRETS
 from gents_gym.evaluation.rollout import Rollout
 
+SOFTWARE = "gents_gym"  # a PNG of ours says so
 TITLES = {
     "oracle": "oracle regret\n(realised, against the fitted policy; can be negative)",
     "expected": "expected regret\n(true means, against the fitted policy; can be negative)",
@@ -42,5 +43,5 @@ def draw_regret(rollouts: Mapping[str, Rollout], title: str) -> bytes:
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False)
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
+    figure.savefig(buffer, format="png", metadata={"Software": SOFTWARE})
     return buffer.getvalue()
