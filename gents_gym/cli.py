@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.table import Table
 from threadpoolctl import threadpool_limits
-from tyro.conf import OmitArgPrefixes, subcommand
+from tyro.conf import OmitArgPrefixes, Positional, subcommand
 
 from gents_gym import registry
 from gents_gym.bench import report, run_benchmarks
@@ -130,6 +130,24 @@ def summary_table(env: str, records: Mapping[str, Rollout]) -> Table:
     notes.append("time is the agent's own, beside others' work on the same machine")
     table.caption = "; ".join(notes)
     return table
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write the report of an evaluation: a page that is read offline, tables, figures and paired comparisons."""
+
+    results: Positional[Path]
+    """Folder that evaluate has written to."""
+    out: Path | None = None
+    """Folder for the report: new or empty, or with an earlier report; none: report in that of the results."""
+
+    def run(self) -> None:
+        """Read, draw, write."""
+        from gents_gym.evaluation.report import write_report
+
+        with Console(stderr=True).status("drawing"):
+            page = write_report(self.results, self.out)
+        print(f"written to {page.parent}: open {page} in any browser")
 
 
 @dataclass(frozen=True)
@@ -278,6 +296,7 @@ class Bench:
 Command = (
     Annotated[List, subcommand("list")]
     | Annotated[Evaluate, subcommand("evaluate")]
+    | Annotated[Report, subcommand("report")]
     | Annotated[Train, subcommand("train")]
     | Annotated[Losses, subcommand("losses")]
     | Annotated[Bench, subcommand("bench")]
@@ -299,7 +318,7 @@ def main() -> None:
         sys.exit(130)
 
 
-def _parse() -> List | Evaluate | Train | Losses | Bench:
+def _parse() -> List | Evaluate | Report | Train | Losses | Bench:
     """Return the command; tyro's boxed complaints become one line."""
     complaint = io.StringIO()
     try:

@@ -4,6 +4,7 @@
     cells/*.parquet   one file per finished cell; results are these files, all else follows from them
     times/*.json      the agent's own seconds in each cell, apart from what must be reproducible
     results.parquet, tasks.json, regret*.png   made of the cells at the end
+    report/           made of the cells on demand, see report.py
 
 A sealed file carries the sha256 of its content, so that one that was damaged or never ours is told by name instead of
 being used or overwritten.
@@ -234,6 +235,8 @@ def _check_files(out: Path, manifest: Manifest) -> None:
         place = path.relative_to(out).as_posix()
         if path.name.startswith(".") and path.name.endswith(PART):
             continue  # a killed writer's
+        if place.startswith("report/"):
+            continue  # made of the results, and watched by who makes it
         if fnmatch(place, "cells/*.parquet"):
             cell = _read_exactly(path)["cell"]
             if Cell(**cell).name != path.stem or cell["run"] != manifest["run"]:
