@@ -5,6 +5,7 @@ import html
 import json
 import math
 import re
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -139,7 +140,7 @@ def _environment(env: str, records: Records, numbers: dict[str, int]) -> dict[st
         _, mean, error = curve(records[agent], measure, POINTS)
         return {"y": mean, "se": error}
 
-    def by_agent(measure: str, value: Any) -> dict[int, Any]:
+    def by_agent(measure: str, value: Callable[[str, str], Any]) -> dict[int, Any]:
         return {numbers[agent]: value(agent, measure) for agent in records}
 
     return {

@@ -32,7 +32,7 @@ function format(value, digits = 2) {
   return (Number(text) === 0 ? text.replace("-", "") : text).replace("-", "−");
 }
 
-const signed = (value, digits = 2) => (value > 0 ? "+" : "") + format(value, digits);
+const signed = (value, digits = 2) => (Number(value.toFixed(digits)) > 0 ? "+" : "") + format(value, digits);
 const significant = (value) => (value === null ? "–" : String(Number(value.toPrecision(2))));
 const label = (agent) => agent.name + (agent.privileged ? " (privileged)" : "");
 
@@ -129,12 +129,12 @@ function drawControls({ env, measure, ids }) {
   chips.replaceChildren();
   for (const id of ids) {
     const shown = !state.hidden.has(id);
-    const chip = add(chips, "button", { id: `agent-${id}`, "aria-pressed": shown, title: "Show or hide" });
+    const chip = add(chips, "button", { id: `agent-${id}`, "aria-pressed": shown, title: "Show or hide; with the shift key: this one alone" });
     swatch(chip, data.agents[id]);
     add(chip, "span", {}, data.agents[id].name);
-    chip.onclick = () => {
-      const hidden = new Set(state.hidden);
-      if (!hidden.delete(id)) hidden.add(id);
+    chip.onclick = (event) => {
+      const hidden = new Set(event.shiftKey ? ids.filter((other) => other !== id) : state.hidden);
+      if (!event.shiftKey && !hidden.delete(id)) hidden.add(id);
       change({ hidden });
     };
   }
@@ -168,9 +168,8 @@ function drawCurves({ env, measure, shown, noun }) {
 }
 
 function drawDistribution({ env, measure, shown, noun }) {
-  const side = measure === "reward" ? "right" : "left";
-  byId("distribution-note").textContent =
-    `Share of tasks whose ${noun} is at most x: further ${side} is better, and a long way to the top is a heavy tail.`;
+  const good = measure === "reward" ? "further right is better" : "further left is better, and a long way to the top is a heavy tail";
+  byId("distribution-note").textContent = `Share of tasks whose ${noun} is at most x: ${good}.`;
   const series = shown.map((id) => ({ agent: data.agents[id], x: env.totals[measure][id], y: env.shares, steps: true }));
   const tip = (at) => `${noun} ≤ ${format(at, 1)}`;
   const value = (line, i) => `${format(i < 0 ? 0 : 100 * line.y[i], 0)} % of tasks`;
@@ -289,12 +288,14 @@ function indexAt(values, x, nearest) {
 function drawTable({ env, measure, shown, noun, better }) {
   const table = byId("table");
   table.replaceChildren();
-  const tail = { median: "median", q90: "90 %", q99: "99 %" };
+  const mean = (name) => ({ key: `${name}_mean`, head: name, error: `${name}_se`, chosen: name === measure });
+  const tail = Object.entries({ median: "median", q90: "90 %", q99: "99 %" });
   const columns = [
     { key: "name", head: "agent" },
-    ...env.measures.map((name) => ({ key: `${name}_mean`, head: name, error: `${name}_se`, chosen: name === measure })),
-    ...Object.entries(tail).map(([key, head]) => ({ key: `${measure}_${key}`, sort: key, head, chosen: true })),
-    { key: "ms_per_decision", head: "ms per decision", show: significant },
+    mean(measure),
+    ...tail.map(([sort, head]) => ({ key: `${measure}_${sort}`, sort, head, chosen: true })),
+    ...env.measures.filter((name) => name !== measure).map(mean),
+    { key: "ms_per_decision", head: "ms / decision", show: significant },
   ];
   byId("table-note").textContent =
     `Totals per task: means ± 1 s.e. over ${env.tasks} tasks; median, 90 % and 99 % quantile of ${noun}. ` +
@@ -372,7 +373,7 @@ function drawMatrix({ env, measure, ranked, shown, noun }) {
   const ids = ranked.filter((id) => shown.includes(id));
   const head = add(add(table, "thead"), "tr");
   add(head, "th");
-  for (const id of ids) add(add(head, "th", { scope: "col" }), "div", { class: "tilted" }, data.agents[id].name);
+  for (const id of ids) add(add(head, "th", { scope: "col" }), "div", { class: "tilted", title: data.agents[id].name }, data.agents[id].name);
   const body = add(table, "tbody");
   for (const one of ids) {
     const line = add(body, "tr");
@@ -417,6 +418,11 @@ function drawProvenance() {
 
 drawProvenance();
 render();
-window.addEventListener("resize", render);
+let drawnWidth = window.innerWidth;
+window.addEventListener("resize", () => {
+  if (drawnWidth === window.innerWidth) return; // a phone's bars come and go
+  drawnWidth = window.innerWidth;
+  render();
+});
 window.addEventListener("hashchange", () => change(readState()));
 document.documentElement.dataset.ready = "yes";
