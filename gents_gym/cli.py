@@ -83,7 +83,8 @@ class Evaluate:
             raise
         for env, records in found.records.items():
             _print_wide(summary_table(env, records))
-        print(f"written to {self.out}: results.parquet, {', '.join(p.name for p in self.out.glob('regret*.png'))}")
+        if found.records:
+            print(f"written to {self.out}: results.parquet, {', '.join(p.name for p in self.out.glob('regret*.png'))}")
         for failure in found.failures:
             print(f"gents-gym: {failure}", file=sys.stderr)
         if found.failures:

@@ -7,9 +7,15 @@ import numpy as np
 import torch
 
 from gents_gym.checks import InputError, check_actions, check_array
-from gents_gym.models.load import load_model
+from gents_gym.models.load import load_model, model_folder
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.types import TaskInfo
+
+
+def check_model(model: Any) -> None:
+    """Raise where a name stands for no model; it is loaded when tasks are faced."""
+    if isinstance(model, str | Path):
+        model_folder(model)
 
 
 def get_model(model: Any) -> Any:

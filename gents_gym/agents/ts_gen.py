@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.agents.belief import check_binary, get_model
+from gents_gym.agents.belief import check_binary, check_model, get_model
 from gents_gym.agents.greedy import DEFAULT_MODEL
 from gents_gym.agents.imputation import AutoregressiveImputer
 from gents_gym.checks import InputError, check_actions, check_array, check_flag, check_integer, check_number
@@ -34,6 +34,10 @@ class TSGen:
         """Check the options."""
         check_integer("samples", self.samples, 1)
         check_flag("warm_start", self.warm_start)
+        if isinstance(self.policy, str):
+            make_policy(self.policy)
+        if self.model != "exact":
+            check_model(self.model)
         if self.m is not None:
             check_integer("m", self.m, 1)
 

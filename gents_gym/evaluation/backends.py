@@ -3,11 +3,14 @@
 import importlib
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 from joblib import Parallel, parallel_config
+from joblib.externals.loky import get_reusable_executor
 from joblib.parallel import register_parallel_backend
 
 from gents_gym.checks import InputError, check_choice, check_integer
@@ -41,13 +44,22 @@ def open_backend(backend: str, workers: int | None, address: str | None) -> Iter
     """
     check_backend(backend, workers, address)
     starts = {"local": _local, "ray": _ray, "dask": _dask}
+    try:
+        _reach(address or "")
+    except (OSError, ValueError) as error:
+        rule = f"address must be that of a running {backend} cluster"
+        raise InputError(f"{rule}, got {address!r} ({error})") from error
     with starts[backend](workers, address) as options, parallel_config(n_jobs=workers or -1, **options):
         yield Parallel(return_as="generator_unordered", batch_size=1)
 
 
 @contextmanager
 def _local(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
-    yield {"backend": "loky", "inner_max_num_threads": 1}
+    try:
+        yield {"backend": "loky", "inner_max_num_threads": 1}
+    finally:
+        # Joblib would keep the processes for its next call, with the modules and the path of this one.
+        get_reusable_executor().shutdown(kill_workers=True)
 
 
 @contextmanager
@@ -64,10 +76,7 @@ def _ray(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ours = not ray.is_initialized()
     if ours:
-        try:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise InputError(f"address must be that of a running Ray cluster, got {address!r} ({error})") from error
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     try:
         yield {"backend": "gents_gym-ray"}
     finally:
@@ -80,9 +89,12 @@ def _dask(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
     from distributed import Client
 
     here = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
-    try:
-        client = Client(**here) if address is None else Client(address, timeout=10)
-    except (OSError, ValueError) as error:
-        raise InputError(f"address must be that of a running Dask scheduler, got {address!r} ({error})") from error
-    with client:
+    with Client(**here) if address is None else Client(address):
         yield {"backend": "dask"}
+
+
+def _reach(address: str) -> None:
+    """Raise where nothing listens at "host:port", which Ray would take minutes to say."""
+    place = urlsplit(address if "//" in address else f"//{address}")
+    if place.hostname and place.port:
+        socket.create_connection((place.hostname, place.port), timeout=10).close()

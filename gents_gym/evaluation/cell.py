@@ -30,14 +30,21 @@ class Played:
     error: str | None = None
 
 
-def play(cell: Cell) -> Played:
-    """Play a cell with one thread; whatever fails in it is told and ends nothing else."""
+def play(cell: Cell, owner: int | None = None) -> Played:
+    """Play a cell with one thread; whatever fails in it is told and ends nothing else.
+
+    Args:
+        cell: What to play.
+        owner: The process that waits for the result: a child of it that outlives it stops, as nobody would take it.
+    """
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # for libraries that are not loaded yet
     steps = 0
 
     def count() -> None:
         nonlocal steps
         steps += 1
+        if owner is not None and owner not in (os.getpid(), os.getppid()):
+            os._exit(1)
 
     try:
         agent = _agent(cell)

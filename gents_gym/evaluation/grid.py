@@ -129,7 +129,10 @@ def weights_hash(agent: Agent) -> str | None:
         return None
     from gents_gym.models.load import model_folder  # torch; an agent with a model has loaded it already
 
-    path = model_folder(model) / "model.safetensors"
+    try:
+        path = model_folder(model) / "model.safetensors"
+    except InputError:  # "exact", or what else an agent may call its model
+        return None
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
 

@@ -1,7 +1,9 @@
 """The evaluation harness: environments and agents in; a folder with results, and what they say, out."""
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,29 +43,29 @@ def evaluate(
     out = open_folder(out, manifest)
     grid = cells(manifest)
     missing = [cell for cell in grid if not is_done(out, cell)]
-    failures = []
-    over = len(grid) - len(missing)
+    failures: dict[str, str] = {}
     tell = on_cell or (lambda over, total: None)
-    tell(over, len(grid))
-    for played in _play_all(missing, workers, backend, address):
-        if played.error is None:
-            write_cell(out, played.cell, played.data, played.seconds)
-        else:
-            failures.append(played.error)
-        over += 1
-        tell(over, len(grid))
-    return replace(finish(out), failures=tuple(sorted(failures)))
+    tell(len(grid) - len(missing), len(grid))
+    with closing(_play_all(missing, workers, backend, address)) as results:  # whatever happens, workers end here
+        for over, played in enumerate(results, len(grid) - len(missing) + 1):
+            if played.error is None:
+                write_cell(out, played.cell, played.data, played.seconds)
+            else:
+                failures[played.cell.name] = played.error
+            tell(over, len(grid))
+    return replace(finish(out), failures=tuple(failures[cell.name] for cell in grid if cell.name in failures))
 
 
-def _play_all(missing: Sequence[Cell], workers: int | None, backend: str, address: str | None) -> Iterator[Played]:
+def _play_all(missing: Sequence[Cell], workers: int | None, backend: str, address: str | None) -> Generator[Played]:
     """Yield what became of each cell, in the order in which they end."""
     if not missing:
         return
+    owner = None
     if backend == "local":
-        workers = min(workers or cpu_count(), len(missing))
+        owner, workers = os.getpid(), min(workers or cpu_count(), len(missing))
     try:
         with open_backend(backend, workers, address) as parallel:
-            yield from parallel(delayed(play)(cell) for cell in missing)
+            yield from parallel(delayed(play)(cell, owner) for cell in missing)
     except BrokenProcessPool as error:
         rule = "what was written stays, and the same command goes on from it"
         raise InputError(f"a worker process was killed, perhaps for want of memory; {rule}") from error

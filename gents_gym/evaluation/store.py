@@ -13,6 +13,7 @@ being used or overwritten.
 import hashlib
 import io
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatch
@@ -205,7 +206,7 @@ def open_folder(out: str | Path, manifest: Manifest) -> Path:
     nothing else; of any other nothing is touched.
     """
     out = Path(out)
-    if not (out / "manifest.json").exists():
+    if not os.path.exists(out / "manifest.json"):  # Path.exists raises where a name cannot be
         new_folder("out", out)
     else:
         _check_same_run(out, read_json(out / "manifest.json"), manifest)

@@ -15,7 +15,12 @@ WEIGHTS = Path(__file__).parent / "weights"
 
 def model_folder(name: str | Path) -> Path:
     """Return the folder of the bundled model with the id ``name``, or the folder that ``name`` is itself."""
-    return WEIGHTS / registry.MODELS[str(name)] if name in registry.MODELS else Path(name)
+    if not isinstance(name, str | Path):
+        raise InputError(f"a model must be named by its id or folder, got {name!r}")
+    folder = WEIGHTS / registry.MODELS[str(name)] if name in registry.MODELS else Path(name)
+    if not folder.is_dir():
+        check_choice("model, and no folder:", str(name), registry.MODELS)
+    return folder
 
 
 def load_model(name: str | Path) -> SequenceModel:
@@ -24,12 +29,7 @@ def load_model(name: str | Path) -> SequenceModel:
     Args:
         name: The id of a bundled model ("synthetic-filter"), or a folder that training wrote.
     """
-    if not isinstance(name, str | Path):
-        raise InputError(f"a model must be named by its id or folder, got {name!r}")
-    folder = model_folder(name)
-    if not folder.is_dir():
-        check_choice("model, and no folder:", str(name), registry.MODELS)
-    return from_pretrained(folder)
+    return from_pretrained(model_folder(name))
 
 
 def from_pretrained(folder: Path) -> SequenceModel:
