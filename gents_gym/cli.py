@@ -1,4 +1,4 @@
-"""The command line ``gents-gym``: list what there is, evaluate agents, measure speed."""
+"""The command line ``gents-gym``: list what there is, evaluate agents, report on them, measure speed."""
 
 import io
 import json

@@ -52,9 +52,9 @@ def compare(
 ) -> Difference:
     """Return how an agent's totals differ from the reference's on the same tasks.
 
-    The interval is Student's t for the mean of the tasks' differences. Tasks are independent draws and hundreds of
-    them are usual, so that the mean is near normal whatever the tails; it needs no random numbers, so the same files
-    always give the same words. It holds for this one pair: of twenty pairs of equals, one is expected to look unequal.
+    The interval is Student's t for the mean of the tasks' differences. Tasks are independent draws, and with hundreds
+    of them, as is usual, the mean is near normal; it needs no random numbers, so the same files always give the same
+    words. It holds for this one pair: of twenty pairs of equals, one is expected to look unequal.
 
     Args:
         records: What happened, by agent.
