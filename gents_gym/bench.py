@@ -1,6 +1,7 @@
 """Benchmarks: nothing in, rates and the ratios between them out, all measured in one run."""
 
 import importlib.util
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,10 +11,13 @@ import gymnasium as gym
 import numpy as np
 
 from gents_gym.construct import make_agent, make_tasks
+from gents_gym.evaluation.grid import EvaluationConfig
+from gents_gym.evaluation.harness import evaluate
 from gents_gym.types import TaskInfo, Tasks
 
 B = 256  # tasks side by side
 TRAINED = 500  # actions in the batch whose training is timed
+EVALUATED = 100  # tasks of the comparison that two workers play
 ROUNDS = 3  # every contestant runs so often, in turn; its best rate counts, which noise disturbs least
 
 
@@ -65,6 +69,7 @@ def run_benchmarks() -> dict[str, float | None]:
         "linucb_vs_mabwiser": None if mabwiser is None else batch / mabwiser,
         **rates,
         **_training_times(),
+        "evaluate_two_workers_speedup": _two_workers(),
     }
 
 
@@ -110,6 +115,19 @@ def _training_times() -> dict[str, float]:
     seconds = n_rows / max(_rate(products, n_rows) for _ in range(ROUNDS)) * 10_000 / TRAINED
     found["train_paper_share_outside_products"] = 1 - seconds / found["train_paper_epoch_seconds"]
     return found
+
+
+def _two_workers() -> float:
+    """Return how much sooner two workers end the comparison of agents than one, their start included."""
+    agents = ("ts-gen", "greedy", "linucb", "lints(prior=fitted)", "lints")
+    config = EvaluationConfig(agents, tasks=EVALUATED, block=max(1, EVALUATED // 10))
+    seconds = []
+    for workers in (1, 2):
+        with tempfile.TemporaryDirectory() as out:
+            started = time.perf_counter()
+            evaluate(config, out, workers=workers)
+            seconds.append(time.perf_counter() - started)
+    return seconds[0] / seconds[1]
 
 
 def _rate(work: Callable[[], Any], amount: int) -> float:

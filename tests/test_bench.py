@@ -7,6 +7,7 @@ def test_benchmarks_report_ratios_of_rates_of_one_run(monkeypatch):
     monkeypatch.setattr(bench, "B", 4)
     monkeypatch.setattr(bench, "ROUNDS", 2)
     monkeypatch.setattr(bench, "TRAINED", 5)
+    monkeypatch.setattr(bench, "EVALUATED", 2)
     found = bench.run_benchmarks()
     assert found["train_filter_epoch_seconds"] > 0
     assert 0 < found["train_paper_share_outside_products"] < 1
@@ -19,6 +20,7 @@ def test_benchmarks_report_ratios_of_rates_of_one_run(monkeypatch):
     assert found["linucb_vs_mabwiser"] == pytest.approx(
         found["linucb_batch_decisions_per_second"] / found["mabwiser_decisions_per_second"]
     )
+    assert found["evaluate_two_workers_speedup"] > 0
     assert len(bench.report(found).splitlines()) == len(found)
 
 
@@ -26,6 +28,7 @@ def test_a_missing_library_is_said(monkeypatch):
     monkeypatch.setattr(bench, "B", 2)
     monkeypatch.setattr(bench, "ROUNDS", 2)
     monkeypatch.setattr(bench, "TRAINED", 5)
+    monkeypatch.setattr(bench, "EVALUATED", 2)
     monkeypatch.setattr(bench.importlib.util, "find_spec", lambda name: None)
     found = bench.run_benchmarks()
     assert found["linucb_vs_mabwiser"] is None

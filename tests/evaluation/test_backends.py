@@ -1,7 +1,11 @@
 """Clusters, started here: they give the same bytes as a process of one's own."""
 
+import json
 import socket
+import subprocess
 import sys
+from dataclasses import asdict
+from textwrap import indent
 
 import pytest
 
@@ -10,6 +14,20 @@ from gents_gym.evaluation.backends import check_backend, open_backend
 
 SMALL = "gents_gym/Synthetic-v0(horizon=20, n_actions=3)"
 CONFIG = EvaluationConfig(("linucb", "lints(prior=fitted)", "oracle"), (SMALL,), tasks=7, block=3, training_actions=30)
+
+CLUSTERS = {  # how to start one of two nodes; in a process of its own, which ends with it
+    "ray": (
+        "from ray.cluster_utils import Cluster\n"
+        "cluster = Cluster(initialize_head=True, head_node_args={'num_cpus': 1, 'include_dashboard': False})\n"
+        "cluster.add_node(num_cpus=1)\n"
+        "address = cluster.address"
+    ),
+    "dask": (
+        "from distributed import LocalCluster\n"
+        "cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)\n"
+        "address = cluster.scheduler_address"
+    ),
+}
 
 
 def snapshot(out):
@@ -30,26 +48,22 @@ def free_port():
         yield listener.getsockname()[1]  # bound but not listening, so nobody else takes it and nobody answers
 
 
-@pytest.mark.filterwarnings("default")  # their own
-def test_a_ray_cluster_of_two_nodes_gives_the_same_bytes(tmp_path, alone):
-    pytest.importorskip("ray", reason="ray is not installed: pip install 'gents-gym[ray]'")
-    from ray.cluster_utils import Cluster
-
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    try:
-        cluster.add_node(num_cpus=1)
-        evaluate(CONFIG, tmp_path / "ray", backend="ray", address=cluster.address)
-    finally:
-        cluster.shutdown()
-    assert snapshot(tmp_path / "ray") == alone
-
-
-@pytest.mark.filterwarnings("default")
-def test_a_dask_cluster_gives_the_same_bytes(tmp_path, alone):
-    distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'gents-gym[dask]'")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        evaluate(CONFIG, tmp_path / "dask", backend="dask", address=cluster.scheduler_address)
-    assert snapshot(tmp_path / "dask") == alone
+@pytest.mark.parametrize(("backend", "package"), [("ray", "ray"), ("dask", "distributed")])
+def test_a_cluster_of_two_gives_the_same_bytes(tmp_path, alone, backend, package):
+    pytest.importorskip(package, reason=f"{package} is not installed: pip install 'gents-gym[{backend}]'")
+    script = (
+        "import json, sys\n"
+        "from gents_gym import EvaluationConfig, evaluate\n"
+        f"{CLUSTERS[backend]}\n"
+        "config, out, backend = json.loads(sys.argv[1])\n"
+        "evaluate(EvaluationConfig(**config), out, backend=backend, address=address)\n"
+        "cluster.close() if backend == 'dask' else cluster.shutdown()\n"
+    )
+    arguments = json.dumps([asdict(CONFIG), str(tmp_path / "out"), backend])
+    command = [sys.executable, "-c", f"if __name__ == '__main__':\n{indent(script, ' ')}", arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert snapshot(tmp_path / "out") == alone
 
 
 @pytest.mark.parametrize(("backend", "package"), [("ray", "ray"), ("dask", "distributed")])
