@@ -120,7 +120,7 @@ def _training_times() -> dict[str, float]:
 def _two_workers() -> float:
     """Return how much sooner two workers end the comparison of agents than one, their start included."""
     agents = ("ts-gen", "greedy", "linucb", "lints(prior=fitted)", "lints")
-    config = EvaluationConfig(agents, tasks=EVALUATED, block=max(1, EVALUATED // 10))
+    config = EvaluationConfig(agents, tasks=EVALUATED, block=max(1, EVALUATED // 10), training_actions=200)
     seconds = []
     for workers in (1, 2):
         with tempfile.TemporaryDirectory() as out:

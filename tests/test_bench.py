@@ -28,7 +28,7 @@ def test_a_missing_library_is_said(monkeypatch):
     monkeypatch.setattr(bench, "B", 2)
     monkeypatch.setattr(bench, "ROUNDS", 2)
     monkeypatch.setattr(bench, "TRAINED", 5)
-    monkeypatch.setattr(bench, "EVALUATED", 2)
+    monkeypatch.setattr(bench, "_two_workers", lambda: 2.0)
     monkeypatch.setattr(bench.importlib.util, "find_spec", lambda name: None)
     found = bench.run_benchmarks()
     assert found["linucb_vs_mabwiser"] is None
