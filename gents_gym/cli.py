@@ -137,17 +137,17 @@ def summary_table(env: str, records: Mapping[str, Rollout]) -> Table:
 class Report:
     """Write the report of an evaluation: a page that is read offline, tables, figures and paired comparisons."""
 
-    results: Positional[Path]
+    out: Positional[Path]
     """Folder that evaluate has written to."""
-    out: Path | None = None
-    """Folder for the report: new or empty, or with an earlier report; none: report in that of the results."""
+    to: Path | None = None
+    """Folder for the report: new or empty, or with an earlier report; none: report in that of the evaluation."""
 
     def run(self) -> None:
         """Read, draw, write."""
         from gents_gym.evaluation.report import write_report
 
         with Console(stderr=True).status("drawing"):
-            page = write_report(self.results, self.out)
+            page = write_report(self.out, self.to)
         print(f"written to {page.parent}: open {page} in any browser")
 
 

@@ -192,7 +192,7 @@ def test_report_writes_a_page_beside_the_results(monkeypatch, capsys, tmp_path):
 def test_report_without_results_is_one_line(monkeypatch, capsys, tmp_path):
     assert main(monkeypatch, "report", tmp_path) == 2
     shown = capsys.readouterr().err.strip()
-    rule = f"results must be the folder of an evaluation, got '{tmp_path}', which has no manifest.json"
+    rule = f"out must be the folder of an evaluation, with a manifest.json, got '{tmp_path}'"
     assert shown == f"gents-gym: {rule}"
 
 

@@ -17,7 +17,8 @@ from gents_gym.evaluation.analysis import Records, curve, distribution, measures
 from gents_gym.evaluation.comparison import CONFIDENCE, Difference, compare_all
 from gents_gym.evaluation.figures import TITLES, draw_distribution, draw_regret, looks
 from gents_gym.evaluation.grid import FORMAT, slug
-from gents_gym.evaluation.store import Evaluation, json_bytes, load_results, read_json
+from gents_gym.evaluation.sealed import json_bytes, read_json
+from gents_gym.evaluation.store import Evaluation, load_results
 from gents_gym.evaluation.tables import to_csv, to_markdown
 from gents_gym.files import remove_parts, write_whole
 
@@ -25,22 +26,19 @@ LISTING = "files.json"  # the sha256 of each file that the report may replace
 POINTS = 200  # of a curve on the page: more cannot be seen, and the page stays small
 
 
-def write_report(results: str | Path, out: str | Path | None = None) -> Path:
+def write_report(out: str | Path, to: str | Path | None = None) -> Path:
     """Write the report of an evaluation, and return its page.
 
     Args:
-        results: The folder of an evaluation.
-        out: A new or empty folder, or one with an earlier report; None: ``report`` in that of the results.
+        out: The folder of an evaluation.
+        to: A new or empty folder, or one with an earlier report; None: ``report`` in that of the evaluation.
     """
-    results = Path(results)
-    if not (results / "manifest.json").is_file():
-        raise InputError(f"results must be the folder of an evaluation, got '{results}', which has no manifest.json")
-    found = load_results(results)
+    found = load_results(out)
     if not found.records:
-        raise InputError(f"results must hold an agent that has played all its tasks, got '{results}' with none")
-    out = results / "report" if out is None else Path(out)
-    _write_files(out, report_files(found))
-    return out / "report.html"
+        raise InputError(f"out must hold an agent that has played all its tasks, got '{out}' with none")
+    to = Path(out) / "report" if to is None else Path(to)
+    _write_files(to, report_files(found))
+    return to / "report.html"
 
 
 def report_files(found: Evaluation) -> dict[str, bytes]:
@@ -70,30 +68,30 @@ def _comparison_rows(found: Evaluation) -> list[dict[str, Any]]:
     ]
 
 
-def _write_files(out: Path, files: dict[str, bytes]) -> None:
+def _write_files(to: Path, files: dict[str, bytes]) -> None:
     """Write all files, or raise, with nothing touched, where one would take the place of what is not a report's."""
-    new = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    new = {hashlib.sha256(data).hexdigest() for data in files.values()}
     try:
-        out.mkdir(exist_ok=True, parents=True)
-        remove_parts(out)
-        ours = set(read_json(out / LISTING)["written"]) if (out / LISTING).exists() else set()
-        for path in sorted(path for path in out.iterdir() if path.name != LISTING):
+        to.mkdir(exist_ok=True, parents=True)
+        remove_parts(to)
+        ours = set(read_json(to / LISTING).get("written", ())) if (to / LISTING).exists() else set()
+        for path in sorted(path for path in to.iterdir() if path.name != LISTING):
             if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() not in ours:
                 raise InputError(f"'{path}' is damaged or not of a report: move it away, and start again")
         # Old and new are both listed while files change, so that a report that is killed can be written again.
-        _write_listing(out, ours | set(new.values()))
-        for path in out.iterdir():
+        _write_listing(to, ours | new)
+        for path in to.iterdir():
             if path.name not in (*files, LISTING):
                 path.unlink()
         for name, data in files.items():
-            write_whole(out / name, data)
-        _write_listing(out, set(new.values()))
+            write_whole(to / name, data)
+        _write_listing(to, new)
     except OSError as error:
-        raise InputError(f"'{out}' cannot be written ({error.strerror or error})") from error
+        raise InputError(f"'{to}' cannot be written ({error.strerror or error})") from error
 
 
-def _write_listing(out: Path, hashes: set[str]) -> None:
-    write_whole(out / LISTING, json_bytes({"format": FORMAT, "written": sorted(hashes)}))
+def _write_listing(to: Path, hashes: set[str]) -> None:
+    write_whole(to / LISTING, json_bytes({"format": FORMAT, "written": sorted(hashes)}))
 
 
 # -- the page

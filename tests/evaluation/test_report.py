@@ -145,14 +145,14 @@ def test_unfinished_agents_are_named(results, quick):
 
 
 def test_bad_folders(results, quick, tmp_path):
-    with pytest.raises(InputError, match=r"results must be the folder of an evaluation, got '.*nowhere'"):
+    with pytest.raises(InputError, match=r"out must be the folder of an evaluation, .* got '.*nowhere'"):
         write_report(tmp_path / "nowhere")
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"file' cannot be written \(File exists\)"):
         write_report(results, tmp_path / "file")
     for path in (results / "cells").glob("*--000010-*"):
         path.unlink()
-    with pytest.raises(InputError, match="results must hold an agent that has played all its tasks"):
+    with pytest.raises(InputError, match="out must hold an agent that has played all its tasks"):
         write_report(results)
 
 
