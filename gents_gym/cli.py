@@ -1,4 +1,4 @@
-"""The command line ``gents-gym``: list what there is, evaluate agents, measure speed."""
+"""The command line ``gents-gym``: list what there is, evaluate agents, report on them, measure speed."""
 
 import io
 import json
@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.table import Table
 from threadpoolctl import threadpool_limits
-from tyro.conf import OmitArgPrefixes, subcommand
+from tyro.conf import OmitArgPrefixes, Positional, subcommand
 
 from gents_gym import registry
 from gents_gym.bench.run import report, run_benchmarks
@@ -131,6 +131,24 @@ def summary_table(env: str, records: Mapping[str, Rollout]) -> Table:
     notes.append("time is the agent's own, beside others' work on the same machine")
     table.caption = "; ".join(notes)
     return table
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write the report of an evaluation: a page that is read offline, tables, figures and paired comparisons."""
+
+    out: Positional[Path]
+    """Folder that evaluate has written to."""
+    to: Path | None = None
+    """Folder for the report: new or empty, or with an earlier report; none: report in that of the evaluation."""
+
+    def run(self) -> None:
+        """Read, draw, write."""
+        from gents_gym.evaluation.report import write_report
+
+        with Console(stderr=True).status("drawing"):
+            page = write_report(self.out, self.to)
+        print(f"written to {page.parent}: open {page} in any browser")
 
 
 @dataclass(frozen=True)
@@ -279,6 +297,7 @@ class Bench:
 Command = (
     Annotated[List, subcommand("list")]
     | Annotated[Evaluate, subcommand("evaluate")]
+    | Annotated[Report, subcommand("report")]
     | Annotated[Train, subcommand("train")]
     | Annotated[Losses, subcommand("losses")]
     | Annotated[Bench, subcommand("bench")]
@@ -300,7 +319,7 @@ def main() -> None:
         sys.exit(130)
 
 
-def _parse() -> List | Evaluate | Train | Losses | Bench:
+def _parse() -> List | Evaluate | Report | Train | Losses | Bench:
     """Return the command; tyro's boxed complaints become one line."""
     complaint = io.StringIO()
     try:

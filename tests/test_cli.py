@@ -77,7 +77,7 @@ def test_agents_from_the_folder_one_stands_in(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("command", [[], ["evaluate"], ["bench"], ["list"]])
+@pytest.mark.parametrize("command", [[], ["evaluate"], ["report"], ["bench"], ["list"]])
 def test_help_helps(monkeypatch, capsys, command):
     assert main(monkeypatch, *command, "--help") == 0
     assert "usage: gents-gym" in capsys.readouterr().out
@@ -178,6 +178,22 @@ def test_another_runs_folder_is_one_line(monkeypatch, capsys, tmp_path):
     shown = capsys.readouterr().err.strip()
     assert shown.endswith("seed is 0 there, 5 here")
     assert len(shown.splitlines()) == 1
+
+
+def test_report_writes_a_page_beside_the_results(monkeypatch, capsys, tmp_path):
+    small = ("--env", SMALL, "--agents", "random", "linucb", "--tasks", 3, "--workers", 1, "--out", tmp_path)
+    assert main(monkeypatch, "evaluate", *small) == 0
+    assert main(monkeypatch, "report", tmp_path) == 0
+    page = tmp_path / "report" / "report.html"
+    assert f"open {page} in any browser" in capsys.readouterr().out
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_report_without_results_is_one_line(monkeypatch, capsys, tmp_path):
+    assert main(monkeypatch, "report", tmp_path) == 2
+    shown = capsys.readouterr().err.strip()
+    rule = f"out must be the folder of an evaluation, with a manifest.json, got '{tmp_path}'"
+    assert shown == f"gents-gym: {rule}"
 
 
 def test_ctrl_c_says_how_to_go_on(monkeypatch, capsys, tmp_path):

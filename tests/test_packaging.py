@@ -33,8 +33,9 @@ def built(tmp_path_factory):
 
 def modules():
     files = (p for p in (TOP / "gents_gym").rglob("*.py") if "__pycache__" not in p.parts)
-    weights = (p for p in (TOP / "gents_gym" / "models" / "weights").rglob("*") if p.is_file())
-    return {str(p.relative_to(TOP)) for p in (*files, *weights)} | {"gents_gym/py.typed"}
+    folders = (TOP / "gents_gym" / "models" / "weights", TOP / "gents_gym" / "evaluation" / "page")
+    data = (p for folder in folders for p in folder.rglob("*") if p.is_file())
+    return {str(p.relative_to(TOP)) for p in (*files, *data)} | {"gents_gym/py.typed"}
 
 
 def test_both_hold_the_whole_package_and_no_global_names(built):

@@ -4,16 +4,12 @@
     cells/*.parquet   one file per finished cell; results are these files, all else follows from them
     times/*.json      the agent's own seconds in each cell, apart from what must be reproducible
     results.parquet, tasks.json, regret*.png   made of the cells at the end
+    report/           made of the cells on demand, see report.py
 
-A sealed file carries the sha256 of its content, so that one that was damaged or never ours is told by name instead of
-being used or overwritten.
+All are sealed: on the next start, one that was damaged or never ours is told by name.
 """
 
-import hashlib
-import io
-import json
 import os
-from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -22,17 +18,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from PIL import Image
 
 from gents_gym.checks import InputError
-from gents_gym.evaluation.figures import SOFTWARE, draw_regret
+from gents_gym.evaluation.figures import draw_regret
 from gents_gym.evaluation.grid import FORMAT, Cell, Manifest, cells, slug
 from gents_gym.evaluation.rollout import Rollout, join
+from gents_gym.evaluation.sealed import (
+    check_figure,
+    foreign,
+    json_bytes,
+    read_exactly,
+    read_json,
+    read_table,
+    seal,
+    table_bytes,
+)
 from gents_gym.files import PART, new_folder, remove_parts, write_whole
-from gents_gym.types import digest
-
-LABEL = b"gents_gym"  # key of the label in a Parquet file's schema
 
 
 @dataclass(frozen=True)
@@ -44,73 +45,6 @@ class Evaluation:
     task_hashes: dict[str, dict[str, str | None]]  # sha256 of each block of tasks, by environment and "first-stop"
     missing: tuple[Cell, ...] = ()  # cells not played yet
     failures: tuple[str, ...] = ()  # why, of those that this process tried
-
-
-# -- sealed files
-
-
-def _seal(label: Mapping[str, Any], content: str = "") -> str:
-    return hashlib.sha256(json.dumps([label, content], sort_keys=True).encode()).hexdigest()
-
-
-def json_bytes(value: Mapping[str, Any]) -> bytes:
-    """Return a JSON object as text, with its sha256."""
-    return (json.dumps({**value, "sha256": _seal(value)}, indent=2) + "\n").encode()
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Return an object that :func:`json_bytes` wrote, or raise where it is not whole."""
-    try:
-        value = json.loads(path.read_text())
-        seal = value.pop("sha256")
-    except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-        raise _foreign(path) from error
-    if seal != _seal(value) or value.get("format") != FORMAT:
-        raise _foreign(path)
-    return dict(value)
-
-
-def table_bytes(table: pa.Table, label: Mapping[str, Any]) -> bytes:
-    """Return a table as a Parquet file, with a label and the sha256 of both in its schema."""
-    sealed = json.dumps({**label, "sha256": _seal(label, _content(table))})
-    sink = pa.BufferOutputStream()
-    pq.write_table(table.replace_schema_metadata({LABEL: sealed}), sink, compression="zstd")
-    return sink.getvalue().to_pybytes()
-
-
-def read_table(path: Path) -> tuple[pa.Table, dict[str, Any]]:
-    """Return a table that :func:`table_bytes` wrote and its label, or raise where it is not whole."""
-    try:
-        table = pq.read_table(pa.BufferReader(path.read_bytes()))
-        label = json.loads(table.schema.metadata[LABEL])
-        seal = label.pop("sha256")
-        whole = seal == _seal(label, _content(table)) and label["format"] == FORMAT
-    except (OSError, ValueError, TypeError, AttributeError, KeyError, pa.ArrowException) as error:
-        raise _foreign(path) from error
-    if not whole:
-        raise _foreign(path)
-    return table, label
-
-
-def _content(table: pa.Table) -> str:
-    """Return the sha256 of the columns' names, types and values."""
-    return digest(np.array([f"{field.name} {field.type}" for field in table.schema]), *_arrays(table))
-
-
-def _arrays(table: pa.Table) -> Iterator[np.ndarray]:
-    for column in table.columns:
-        if pa.types.is_list(column.type):
-            yield pc.list_value_length(column).to_numpy()
-            column = pc.list_flatten(column)
-        array = column.to_numpy()
-        yield array.astype(str) if array.dtype == object else array
-
-
-def _foreign(path: Path) -> InputError:
-    return InputError(f"'{path}' is damaged or not of this evaluation: move it away, and start again")
-
-
-# -- cells
 
 
 def cell_bytes(cell: Cell, record: Rollout, tasks: str | None) -> bytes:
@@ -188,14 +122,11 @@ def is_done(out: Path, cell: Cell) -> bool:
 
 def _read_cell(out: Path, cell: Cell) -> tuple[pa.Table, Rollout, str | None]:
     table, label = read_table(_cell_path(out, cell))
-    if label["cell"] != asdict(cell):
-        raise _foreign(_cell_path(out, cell))
+    if label.get("cell") != asdict(cell):
+        raise foreign(_cell_path(out, cell))
     path = _time_path(out, cell)
     seconds = read_json(path)["seconds"] if path.exists() else np.nan
     return table, replace(_record(table), seconds=seconds), label["task_sha256"]
-
-
-# -- the folder
 
 
 def open_folder(out: str | Path, manifest: Manifest) -> Path:
@@ -208,12 +139,22 @@ def open_folder(out: str | Path, manifest: Manifest) -> Path:
     if not os.path.exists(out / "manifest.json"):  # Path.exists raises where a name cannot be
         new_folder("out", out)
     else:
-        _check_same_run(out, read_json(out / "manifest.json"), manifest)
+        _check_same_run(out, _read_manifest(out), manifest)
         _check_files(out, manifest)
         for folder in (out, out / "cells", out / "times"):
             remove_parts(folder)
     _write(out / "manifest.json", json_bytes(manifest))
     return out
+
+
+def _read_manifest(out: Path) -> Manifest:
+    path = out / "manifest.json"
+    if not path.exists():
+        raise InputError(f"out must be the folder of an evaluation, with a manifest.json, got '{out}'")
+    manifest = read_json(path)
+    if not {"run", "env", "agents", "tasks", "weights"} <= manifest.keys():
+        raise foreign(path)
+    return manifest
 
 
 def _check_same_run(out: Path, there: Manifest, here: Manifest) -> None:
@@ -235,37 +176,20 @@ def _check_files(out: Path, manifest: Manifest) -> None:
         place = path.relative_to(out).as_posix()
         if path.name.startswith(".") and path.name.endswith(PART):
             continue  # a killed writer's
+        if place.startswith("report/"):
+            continue  # made of the results, and watched by who makes it
         if fnmatch(place, "cells/*.parquet"):
-            cell = _read_exactly(path)["cell"]
-            if Cell(**cell).name != path.stem or cell["run"] != manifest["run"]:
-                raise _foreign(path)
+            cell = read_exactly(path).get("cell")
+            if cell is None or Cell(**cell).name != path.stem or cell["run"] != manifest["run"]:
+                raise foreign(path)
         elif place == "results.parquet":
-            _read_exactly(path)
+            read_exactly(path)
         elif fnmatch(place, "times/*.json") or place in ("manifest.json", "tasks.json"):
             read_json(path)
         elif fnmatch(place, "regret*.png"):
-            _check_figure(path)
+            check_figure(path)
         else:
-            raise _foreign(path)
-
-
-def _read_exactly(path: Path) -> dict[str, Any]:
-    """Return a Parquet file's label, or raise unless every byte is as this version writes it."""
-    table, label = read_table(path)
-    if table_bytes(table, label) != path.read_bytes():
-        raise _foreign(path)
-    return label
-
-
-def _check_figure(path: Path) -> None:
-    try:
-        with Image.open(io.BytesIO(path.read_bytes())) as image:
-            image.verify()  # the checksums of its parts
-            ours = image.info.get("Software") == SOFTWARE
-    except (OSError, ValueError, SyntaxError) as error:  # as Pillow calls a broken PNG
-        raise _foreign(path) from error
-    if not ours:
-        raise _foreign(path)
+            raise foreign(path)
 
 
 def load_results(out: str | Path) -> Evaluation:
@@ -276,28 +200,29 @@ def load_results(out: str | Path) -> Evaluation:
 def finish(out: Path) -> Evaluation:
     """Write what follows from the cells: the results in one file, the tasks' hashes and the figures."""
     found, tables = _load(out)
-    label = {"format": FORMAT, "manifest": found.manifest, "tasks": found.task_hashes}
+    files = {_figure_name(env, found.manifest): draw_regret(agents, env) for env, agents in found.records.items()}
     if tables:
         whole = pa.concat_tables(tables, promote_options="default").replace_schema_metadata(None).combine_chunks()
-        _write(out / "results.parquet", table_bytes(whole, label))
+        label = {"format": FORMAT, "manifest": found.manifest, "tasks": found.task_hashes}
+        files["results.parquet"] = table_bytes(whole, label)
     if not found.missing:
-        _write(out / "tasks.json", json_bytes({"format": FORMAT, "sha256_of_tasks": found.task_hashes}))
-    figures = {_figure_name(env, found.manifest): env for env in found.records}
-    for path in set(out.glob("regret*.png")) - {out / name for name in figures}:
-        path.unlink()  # of another set of environments
-    for name, env in figures.items():
-        _write(out / name, draw_regret(found.records[env], env))
+        files["tasks.json"] = json_bytes({"format": FORMAT, "sha256_of_tasks": found.task_hashes})
+    for path in (*out.glob("regret*.png"), out / "results.parquet", out / "tasks.json"):
+        if path.name not in files:
+            path.unlink(missing_ok=True)  # made of what an earlier command asked for
+    for name, data in files.items():
+        _write(out / name, data)
     return found
 
 
 def _figure_name(env: str, manifest: Manifest) -> str:
     if len(manifest["env"]) == 1:
         return "regret.png"
-    return f"regret-{slug(env)}--{_seal({'env': env})[:6]}.png"
+    return f"regret-{slug(env)}--{seal({'env': env})[:6]}.png"
 
 
 def _load(out: Path) -> tuple[Evaluation, list[pa.Table]]:
-    manifest = read_json(out / "manifest.json")
+    manifest = _read_manifest(out)
     grid = cells(manifest)
     missing = tuple(cell for cell in grid if not is_done(out, cell))
     lacking = {(cell.env, cell.agent) for cell in missing}

@@ -114,7 +114,7 @@ def test_killed_at_random_moments_it_goes_on_to_the_same_bytes(tmp_path, undistu
 
 @pytest.mark.parametrize("deadly", [1, 7, 26, 28])
 def test_killed_in_the_middle_of_writing_it_goes_on_to_the_same_bytes(tmp_path, undisturbed, deadly):
-    """The manifest is the first file to be written; 12 times and cells follow, then results, tasks and figure."""
+    """The manifest is the first file to be written; 12 times and cells follow, then figure, results and tasks."""
     process = start(config(*AGENTS), tmp_path, deadly=deadly)
     process.communicate()
     assert process.returncode == -signal.SIGKILL

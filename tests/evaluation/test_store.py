@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from gents_gym import EvaluationConfig, InputError, evaluate, load_results, rollout
-from gents_gym.evaluation import store
-from gents_gym.evaluation.cell import play
+from gents_gym.evaluation import harness, store
+from gents_gym.evaluation.cell import Played, play
 from gents_gym.evaluation.environments import make_envs
 from gents_gym.evaluation.grid import cells, plan
 from gents_gym.tasks.synthetic import Synthetic
@@ -101,6 +101,7 @@ def test_a_foreign_file_is_named_and_left_alone(out, finished, tmp_path):
         (f"cells/{theirs.name}", theirs.read_bytes()),  # another seed's
         ("cells/renamed.parquet", ours.read_bytes()),
         ("cells/notes.txt", b"mine"),
+        ("cells/results.parquet", (out / "results.parquet").read_bytes()),
         ("more/manifest.json", (out / "manifest.json").read_bytes()),
     ):
         path = out / name
@@ -119,7 +120,10 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / "manifest.json").write_text('{"name": "a web application"}')
     with pytest.raises(InputError, match=r"manifest.json' is damaged or not of this evaluation"):
         evaluate(config("linucb"), tmp_path, workers=1)
+    (tmp_path / "manifest.json").write_bytes(store.json_bytes({"format": store.FORMAT, "seconds": 1}))
     with pytest.raises(InputError, match=r"manifest.json' is damaged or not of this evaluation"):
+        load_results(tmp_path)
+    with pytest.raises(InputError, match=r"out must be the folder of an evaluation, .* got '.*nowhere'"):
         load_results(tmp_path / "nowhere")
 
 
@@ -222,6 +226,13 @@ def test_cells_of_a_block_must_agree_on_the_tasks(out):
     path.write_bytes(store.table_bytes(table, {**label, "task_sha256": "0" * 64}))
     with pytest.raises(InputError, match=f"'{path}' was played on other tasks"):
         load_results(out)
+
+
+def test_what_an_earlier_command_asked_for_does_not_stay(out, monkeypatch):
+    monkeypatch.setattr(harness, "play", lambda cell, owner: Played(cell, error="no"))
+    found = evaluate(config("random"), out, workers=1)
+    assert found.records == {}
+    assert {p.name for p in out.iterdir()} == {"manifest.json", "cells", "times"}
 
 
 def test_an_unfinished_agent_is_missing_from_the_records(out):
