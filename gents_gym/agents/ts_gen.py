@@ -142,8 +142,8 @@ class GenUCB:
 
     model: Any = DEFAULT_MODEL  # a bundled model's id, a folder, "exact", or a model
     policy: str | PolicyClass = "logistic"  # the policy class that is fitted
-    m: int | None = 32  # imputed rows per action; None: the whole table
-    samples: int = 16  # completed tables per decision
+    m: int | None = 64  # imputed rows per action; None: the whole table
+    samples: int = 8  # completed tables per decision
     quantile: float = 0.75  # of the scores
     warm_start: bool = True  # fits start at the previous decision's solution
 
