@@ -152,6 +152,36 @@ class Report:
 
 
 @dataclass(frozen=True)
+class Reproduce:
+    """Run one of the paper's experiments on the synthetic setting; write its figures, tables and verdicts."""
+
+    name: Positional[str]
+    """main, loss-vs-regret, policy-class, horizon, simpler-models, softmax, timing or exact-gap."""
+    scale: Literal["small", "paper"] = "small"
+    """small: minutes on two cores; paper: 500 tasks of 500 decisions."""
+    out: Path | None = None
+    """Folder; none: results/NAME-SCALE. One of the same command goes on where it was."""
+    workers: int | None = None
+    """Blocks of tasks played at once; none: one per core."""
+
+    def run(self) -> None:
+        """Play, draw, write."""
+        from gents_gym.experiments.run import reproduce
+
+        out = self.out or Path("results") / f"{self.name}-{self.scale}"
+        with _bar() as progress:
+            bar = progress.add_task("blocks of tasks", total=None)
+            page = reproduce(
+                self.name,
+                out,
+                self.scale,
+                self.workers,
+                on_cell=lambda over, total: progress.update(bar, completed=over, total=total),
+            )
+        print(f"written to {out}: {page.name} and its figures")
+
+
+@dataclass(frozen=True)
 class Train:
     """Train a sequence model on an environment's historical actions, or on logs of your own; write a folder."""
 
@@ -298,6 +328,7 @@ Command = (
     Annotated[List, subcommand("list")]
     | Annotated[Evaluate, subcommand("evaluate")]
     | Annotated[Report, subcommand("report")]
+    | Annotated[Reproduce, subcommand("reproduce")]
     | Annotated[Train, subcommand("train")]
     | Annotated[Losses, subcommand("losses")]
     | Annotated[Bench, subcommand("bench")]
@@ -319,7 +350,7 @@ def main() -> None:
         sys.exit(130)
 
 
-def _parse() -> List | Evaluate | Report | Train | Losses | Bench:
+def _parse() -> List | Evaluate | Report | Reproduce | Train | Losses | Bench:
     """Return the command; tyro's boxed complaints become one line."""
     complaint = io.StringIO()
     try:
