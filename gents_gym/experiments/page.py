@@ -90,7 +90,8 @@ def draw_against(experiment: Experiment, records: Records) -> bytes:
         found = summarize(totals(records[agent], "expected"))
         curves.setdefault(curve, []).append((x, found["mean"], found["se"]))
     for color, (curve, points) in zip(PALETTE, curves.items(), strict=False):
-        panel.errorbar(*zip(*sorted(points), strict=True), label=curve, color=color, marker="o", capsize=3)
+        places, means, errors = zip(*sorted(points), strict=True)
+        panel.errorbar(places, means, errors, label=curve, color=color, marker="o", capsize=3)
     if max(x for _, x in experiment.against.values()) > 20:
         panel.set_xscale("log")
     panel.set_xlabel(experiment.axis)

@@ -54,7 +54,7 @@ def test_a_second_call_plays_nothing_again(tiny, tmp_path, monkeypatch):
 def test_regret_against_another_oracle_is_of_the_same_actions(tiny, tmp_path):
     reproduce("policy-class", tmp_path, workers=1)
     found = load_results(tmp_path / "run50")
-    ((env, records),) = found.records.items()
+    ((_, records),) = found.records.items()
     assert json.loads((tmp_path / "run50/manifest.json").read_text())["run"]["oracle"] == "logistic"
     other = run._against_oracle(found, "mlp")
     tasks = make_tasks("synthetic", horizon=12).sample(0, range(3), "test")
