@@ -16,7 +16,8 @@ export OPENBLAS_NUM_THREADS ?= 1
 
 demo: .venv/core.stamp
 	$(BIN)/gents-gym evaluate --env gents_gym/Synthetic-v0 --tasks 50 --seed 0 --out $(DEMO) \
-	  --agents random lints "lints(prior=fitted)" linucb "linucb(intercept=True)" ts-gen greedy oracle
+	  --agents random lints "lints(prior=fitted)" linucb "linucb(intercept=True)" ts-gen gen-ucb greedy oracle
+	$(BIN)/gents-gym report $(DEMO)
 	@echo "The picture: $(DEMO)/regret.png"
 
 test: .venv/dev.stamp

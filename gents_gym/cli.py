@@ -160,7 +160,8 @@ class Reproduce:
     scale: Literal["small", "paper"] = "small"
     """small: minutes on two cores; paper: 500 tasks of 500 decisions."""
     out: Path | None = None
-    """Folder; none: results/NAME-SCALE. One of the same command goes on where it was."""
+    """Folder; none: results/reproduce-SCALE. Experiments that share it share what they play; an interrupted one
+    goes on."""
     workers: int | None = None
     """Blocks of tasks played at once; none: one per core."""
 
@@ -168,7 +169,7 @@ class Reproduce:
         """Play, draw, write."""
         from gents_gym.experiments.run import reproduce
 
-        out = self.out or Path("results") / f"{self.name}-{self.scale}"
+        out = self.out or Path("results") / f"reproduce-{self.scale}"
         with _bar() as progress:
             bar = progress.add_task("blocks of tasks", total=None)
             page = reproduce(

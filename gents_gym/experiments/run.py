@@ -39,7 +39,8 @@ def reproduce(
 
     Args:
         name: One of ``EXPERIMENTS``.
-        out: The folder for ``run*``, an evaluation each, ``<name>.md`` and figures.
+        out: The folder for ``run*``, an evaluation each, ``<name>.md`` and figures. Experiments that share it share
+            what they play.
         scale: "small", for minutes, or "paper", for the paper's 500 tasks of 500 decisions.
         workers: Processes; None: one per core. Times per decision are measured with one.
         on_cell: Told how many blocks of tasks are over, and how many there are.

@@ -51,6 +51,17 @@ def test_a_second_call_plays_nothing_again(tiny, tmp_path, monkeypatch):
     assert reproduce("horizon", tmp_path, workers=1).exists()
 
 
+def test_experiments_in_one_folder_share_what_they_play(tiny, tmp_path):
+    reproduce("horizon", tmp_path, workers=1)
+    played = set((tmp_path / "run50/cells").iterdir())
+    reproduce("policy-class", tmp_path, workers=1)
+    new = [path.name for path in (tmp_path / "run50/cells").iterdir() if path not in played]
+    assert len(new) == len(EXPERIMENTS["policy-class"].agents)
+    reproduce("horizon", tmp_path, workers=1)
+    assert len(set((tmp_path / "run50/cells").iterdir())) == len(played) + len(new)
+    assert {"horizon.md", "policy-class.md"} <= {path.name for path in tmp_path.iterdir()}
+
+
 def test_regret_against_another_oracle_is_of_the_same_actions(tiny, tmp_path):
     reproduce("policy-class", tmp_path, workers=1)
     found = load_results(tmp_path / "run50")
