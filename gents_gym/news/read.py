@@ -40,10 +40,8 @@ def read_headlines(
     for number, raw in readers[format](lines, format, column, str(path)):
         text = " ".join(unicodedata.normalize("NFC", raw).split())
         if len(text) > max_length:
-            hint = "name the right --column or --format, or raise --max-length"
-            raise InputError(
-                f"headlines must have at most {max_length} characters, got {len(text)} in line {number} of '{path}': {hint}"
-            )
+            rule = f"headlines must have at most {max_length} characters, got {len(text)} in line {number} of '{path}'"
+            raise InputError(f"{rule}: name the right --column or --format, or raise --max-length")
         key = unicodedata.normalize("NFKC", text).casefold()
         counts["rows"] += 1
         counts["empty"] += not text
@@ -87,9 +85,8 @@ def _mind(lines: list[str], format: str, column: str | None, path: str) -> Itera
     for number, line in enumerate(lines, start=1):
         cells = line.split("\t")
         if len(cells) <= MIND_TITLE and line:
-            raise InputError(
-                f"a row of MIND's news.tsv must have a title in column 4, got {len(cells)} columns in line {number} of '{path}'"
-            )
+            where = f"{len(cells)} columns in line {number} of '{path}'"
+            raise InputError(f"a row of MIND's news.tsv must have a title in column 4, got {where}")
         yield number, cells[MIND_TITLE] if line else ""
 
 
@@ -97,12 +94,11 @@ def _table(lines: list[str], format: str, column: str | None, path: str) -> Iter
     reader = csv.reader((line + "\n" for line in lines), delimiter="," if format == "csv" else "\t")
     try:
         header = [name.strip() for name in next(reader, [])]
-        index = header.index(_column(column, header, path))
+        index = header.index(_column(column, header, f"'{path}'"))
         for row in reader:
             if row and len(row) <= index:
-                raise InputError(
-                    f"every row must have the column {header[index]!r}, got {len(row)} columns in line {reader.line_num} of '{path}'"
-                )
+                where = f"{len(row)} columns in line {reader.line_num} of '{path}'"
+                raise InputError(f"every row must have the column {header[index]!r}, got {where}")
             yield reader.line_num, row[index] if row else ""
     except csv.Error as error:
         raise InputError(
@@ -123,16 +119,16 @@ def _json(lines: list[str], format: str, column: str | None, path: str) -> Itera
             raise InputError(
                 f"every line must be a JSON object, got a {type(row).__name__} in line {number} of '{path}'"
             )
-        value = row[_column(column, list(row), f"{path}' in line '{number}")]
+        value = row[_column(column, list(row), f"line {number} of '{path}'")]
         if value is not None and not isinstance(value, str):
             raise InputError(f"headlines must be texts, got {value!r} in line {number} of '{path}'")
         yield number, value or ""
 
 
-def _column(column: str | None, known: list[str], path: str) -> str:
+def _column(column: str | None, known: list[str], where: str) -> str:
     wanted = COLUMNS if column is None else (column,)
     found = next((name for name in wanted if name in known), None)
     if found is None:
         rule = " or ".join(repr(name) for name in wanted)
-        raise InputError(f"headlines must have a column {rule}, got '{path}' with {known[:20]}: say --column")
+        raise InputError(f"headlines must have a column {rule}, got {where} with {known[:20]}: say --column")
     return found

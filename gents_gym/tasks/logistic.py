@@ -17,7 +17,7 @@ def count_latents(n_slopes: int) -> int:
 def draw_numbers(
     rngs: Sequence[np.random.Generator], shapes: Sequence[tuple[int, int]], n_rows: int, n_actions: int
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return standard normals, (B, *shape) for each of ``shapes``, and uniforms (B, T, A); task i's from ``rngs[i]``."""
+    """Return normals, (B, *shape) for each of ``shapes``, and uniforms (B, T, A), task i's from ``rngs[i]`` alone."""
     sizes = [rows * columns for rows, columns in shapes]
     normal = np.empty((len(rngs), sum(sizes)), np.float32)
     uniform = np.empty((len(rngs), n_rows, n_actions), np.float32)
