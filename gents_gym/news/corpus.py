@@ -46,7 +46,7 @@ class Corpus:
     """Headlines with embeddings, which agents see, and with scores φ_Z, which nature alone knows."""
 
     folder: Path
-    headlines: np.ndarray  # (n,) of texts
+    texts: np.ndarray  # (n,) of str
     embeddings: np.ndarray  # (n, F) float32
     scores: np.ndarray  # (n, 2) float32, mean 0 and variance 1 over the split "train"
     splits: dict[str, np.ndarray]  # the rows of "train", "validation" and "test"
@@ -55,7 +55,7 @@ class Corpus:
 
     def __len__(self) -> int:
         """Return the number of headlines."""
-        return len(self.headlines)
+        return len(self.texts)
 
     def __reduce__(self) -> Any:
         """Pickle as the folder's name: environments are copied to worker processes, megabytes need not be."""
@@ -125,15 +125,15 @@ def _load(folder: Path, text: bytes) -> Corpus:
         projection = Projection(vectors["center"], vectors["basis"])
         scores = np.stack([table.column(name).to_numpy() for name in SCORES], axis=1)
         split = np.array(table.column("split").to_pylist(), object)
-        headlines = np.array(table.column("headline").to_pylist(), object)
-        for array in (embeddings, scores, headlines):
+        texts = np.array(table.column("headline").to_pylist(), object)
+        for array in (embeddings, scores, texts):
             array.flags.writeable = False
     except (ValueError, KeyError, TypeError, pa.ArrowException, SafetensorError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"corpus '{folder}' is damaged: its manifest and files do not agree ({error!r})") from error
     splits = {name: np.flatnonzero(split == name) for name in SPLITS}
-    return Corpus(folder, headlines, embeddings, scores, splits, projection, manifest)
+    return Corpus(folder, texts, embeddings, scores, splits, projection, manifest)
 
 
 def _whole(folder: Path, name: str, manifest: dict[str, Any]) -> bytes:

@@ -65,7 +65,7 @@ class News:
             oracle="mlp",
             reward_fn=self.reward_fn,
             hidden_features=self.headlines.scores[rows],
-            texts=self.headlines.headlines[rows],
+            texts=self.headlines.texts[rows],
         )
 
     def sample_actions(self, seed: int, indices: Sequence[int], n_rows: int, split: str = "train") -> ActionRows:

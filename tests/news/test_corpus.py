@@ -24,8 +24,8 @@ def test_the_bundled_corpus_is_small_synthetic_and_without_duplicates():
     assert "synthetic text" in corpus.manifest["about"]
     assert "synthetic" in (BUNDLED / "README.md").read_text()
     assert len(corpus) == 16_000
-    assert len({text.casefold() for text in corpus.headlines}) == len(corpus)
-    assert corpus.headlines.tolist() == invent(len(corpus))
+    assert len({text.casefold() for text in corpus.texts}) == len(corpus)
+    assert corpus.texts.tolist() == invent(len(corpus))
 
 
 def test_splits_are_disjoint_and_whole():

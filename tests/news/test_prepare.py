@@ -35,7 +35,7 @@ def content(folder):
 
 def test_what_is_written_is_what_the_models_say(config, tiny, tmp_path):
     corpus = prepare(config, tmp_path / "out")
-    assert corpus.headlines.tolist() == HEADLINES
+    assert corpus.texts.tolist() == HEADLINES
     train = corpus.splits["train"]
     assert [len(corpus.splits[name]) for name in ("train", "validation", "test")] == [120, 30, 50]
     raw = np.stack(

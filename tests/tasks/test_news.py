@@ -21,7 +21,7 @@ SPLIT = dict(zip(TABLE["headline"], TABLE["split"], strict=True))
 
 def test_actions_are_distinct_headlines_of_the_stream_s_split_with_their_own_embeddings():
     corpus = load_corpus()
-    embedding = dict(zip(corpus.headlines, corpus.embeddings, strict=True))
+    embedding = dict(zip(corpus.texts, corpus.embeddings, strict=True))
     for split in SPLITS:
         tasks = News(horizon=2).sample(0, range(30), split)
         for texts, features, hidden in zip(tasks.texts, tasks.action_features, tasks.hidden_features, strict=True):
