@@ -98,10 +98,10 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(config, tmp_path, mon
     embed = Encoder.__call__
     monkeypatch.setattr(Encoder, "__call__", lambda self, texts: calls.append(len(texts)) or embed(self, texts))
     prepare(config, tmp_path / "killed")
-    assert calls == [64, 64, 8]  # the damaged part, and what was missing
+    assert calls == [1, 64, 64, 8]  # a trial, the damaged part, and what was missing
     assert content(tmp_path / "killed") == content(tmp_path / "whole")
     prepare(config, tmp_path / "killed")
-    assert len(calls) == 3  # a finished corpus is left as it is
+    assert len(calls) == 4  # a finished corpus is left as it is
     with pytest.raises(InputError, match="out must be a new or empty folder, got"):
         prepare(replace(config, dimensions=2), tmp_path / "killed")
 
