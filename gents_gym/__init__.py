@@ -18,6 +18,7 @@ __all__ = [
     "Agent",
     "BanditEnv",
     "BanditVectorEnv",
+    "EvaluationConfig",
     "ExactModel",
     "InputError",
     "PolicyClass",
@@ -30,7 +31,9 @@ __all__ = [
     "Tasks",
     "VectorPreviousStep",
     "VectorRecordRegret",
+    "evaluate",
     "load_model",
+    "load_results",
     "make_agent",
     "make_policy",
     "make_tasks",
@@ -40,7 +43,10 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-_LAZY = {  # what needs torch is imported when it is asked for
+_LAZY = {  # what needs torch, joblib or pyarrow is imported when it is asked for
+    "EvaluationConfig": "gents_gym.evaluation.grid",
+    "evaluate": "gents_gym.evaluation.harness",
+    "load_results": "gents_gym.evaluation.store",
     "load_model": "gents_gym.models.load",
     "ExactModel": "gents_gym.models.exact",
     "RowSets": "gents_gym.training.data",

@@ -12,6 +12,14 @@ class InputError(ValueError):
     """An argument breaks a documented rule; the message says which, and what was given."""
 
 
+class TaskError(InputError):
+    """One task of a batch breaks a rule; ``position`` tells which."""
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__(message)
+        self.position = position
+
+
 def check_integer(name: str, value: Any, minimum: int) -> int:
     """Return ``value`` as an int, or raise unless it is a whole number of at least ``minimum``."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
@@ -84,9 +92,11 @@ def check_actions(value: Any, n_tasks: int, n_actions: int) -> np.ndarray:
     actions = np.asarray(value)
     if actions.shape != (n_tasks,):
         raise InputError(f"action must have shape (B,)=({n_tasks},), got {actions.shape}")
+    if actions.dtype.kind == "f" and np.isnan(actions).any():
+        raise TaskError("action must be a whole number, got nan", int(np.isnan(actions).argmax()))
     if actions.dtype.kind not in "iu":
         raise InputError(f"action must be a whole number, got dtype {actions.dtype}")
     if actions.min() < 0 or actions.max() >= n_actions:
-        bad = actions[(actions < 0) | (actions >= n_actions)][0]
-        raise InputError(f"action must lie in [0, {n_actions}), got {bad}")
+        position = int(((actions < 0) | (actions >= n_actions)).argmax())
+        raise TaskError(f"action must lie in [0, {n_actions}), got {actions[position]}", position)
     return actions.astype(np.int64, copy=False)

@@ -1,13 +1,14 @@
-"""The command line ``gents-gym``: list what there is, evaluate agents, measure speed."""
+"""The command line ``gents-gym``: list what there is, evaluate agents, report on them, measure speed."""
 
 import io
 import json
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import redirect_stderr
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 from rich import box
@@ -17,22 +18,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.table import Table
 from threadpoolctl import threadpool_limits
-from tyro.conf import OmitArgPrefixes, OmitSubcommandPrefixes, subcommand
+from tyro.conf import OmitArgPrefixes, OmitSubcommandPrefixes, Positional, subcommand
 
 from gents_gym import registry
 from gents_gym.bench.run import report, run_benchmarks
 from gents_gym.checks import InputError, check_integer
 from gents_gym.construct import agent_ids, parse_spec
-from gents_gym.evaluation.harness import (
-    Evaluation,
-    EvaluationConfig,
-    count_decisions,
-    env_distribution,
-    evaluate,
-    make_agents,
-    save,
-)
-from gents_gym.files import new_folder, write_whole
+from gents_gym.evaluation.environments import env_distribution
+from gents_gym.evaluation.grid import EvaluationConfig, cells
+from gents_gym.evaluation.harness import evaluate
+from gents_gym.evaluation.rollout import Rollout
+from gents_gym.files import write_whole
 from gents_gym.news.grammar import invent
 from gents_gym.news.prepare import PrepareConfig, prepare
 from gents_gym.tasks.synthetic import Synthetic
@@ -63,25 +59,48 @@ class Evaluate:
 
     config: OmitArgPrefixes[EvaluationConfig]
     out: Path
-    """Folder for results.parquet, regret.png and manifest.json; it must be new or empty."""
+    """Folder for the results: new or empty, or that of the same run, of which only what is missing is played."""
+    workers: int | None = None
+    """Cells played at once; none: one per core. Results do not depend on it."""
+    backend: Literal["local", "ray", "dask"] = "local"
+    """Who plays: processes on this machine, or a Ray or Dask cluster."""
+    address: str | None = None
+    """Of a running Ray cluster or Dask scheduler; none: one is started on this machine."""
 
     def run(self) -> None:
         """Play, print, write."""
-        make_agents(self.config)  # bad input shows before the folder is made
-        out = new_folder("out", self.out)
         try:
             with _bar() as progress:
-                bar = progress.add_task("decisions", total=count_decisions(self.config))
-                found = evaluate(self.config, on_step=lambda n: progress.advance(bar, n))
-        except BaseException:
-            out.rmdir()  # nothing was written: leave no empty folder behind
+                bar = progress.add_task("blocks of tasks", total=None)
+                found = evaluate(
+                    self.config,
+                    self.out,
+                    workers=self.workers,
+                    backend=self.backend,
+                    address=self.address,
+                    on_cell=lambda over, total: progress.update(bar, completed=over, total=total),
+                )
+        except KeyboardInterrupt:
+            print(f"gents-gym: stopped; the same command goes on with what is in {self.out}", file=sys.stderr)
             raise
-        save(found, out)
-        table, console = summary_table(found), Console()
-        # A terminal that is too narrow wraps the lines; rich would cut the numbers.
-        console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
-        console.print(table)
-        print(f"written to {out}: results.parquet, regret.png, manifest.json")
+        for env, records in found.records.items():
+            _print_wide(summary_table(env, records))
+        if found.records:
+            print(f"written to {self.out}: results.parquet, {', '.join(p.name for p in self.out.glob('regret*.png'))}")
+        for failure in found.failures:
+            print(f"gents-gym: {failure}", file=sys.stderr)
+        if found.failures:
+            n_cells = len(cells(found.manifest))
+            again = "the same command tries them again"
+            print(f"gents-gym: {len(found.failures)} of {n_cells} blocks failed; {again}", file=sys.stderr)
+            sys.exit(1)
+
+
+def _print_wide(table: Table) -> None:
+    """Print a table; a terminal that is too narrow wraps the lines, where rich would cut the numbers."""
+    console = Console()
+    console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
+    console.print(table)
 
 
 def _bar() -> Bar:
@@ -91,28 +110,77 @@ def _bar() -> Bar:
     return Bar(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
-def summary_table(found: Evaluation) -> Table:
-    """Return the table of totals per task, one row per agent."""
-    summaries = {spec: record.summary() for spec, record in found.rollouts.items()}
+def summary_table(env: str, records: Mapping[str, Rollout]) -> Table:
+    """Return the table of totals per task in an environment, one row per agent."""
+    summaries = {spec: record.summary() for spec, record in records.items()}
     measures = list(next(iter(summaries.values())))
     tail_of = "expected" if "expected" in measures else measures[-1]
     tail = ("median", "q90", "q99")
-    title = f"{found.config.env}, {found.config.tasks} tasks: reward and cumulative regret per task, mean ± s.e."
+    n_tasks = len(next(iter(records.values())).actions)
+    title = f"{env}, {n_tasks} tasks: reward and cumulative regret per task, mean ± s.e."
     table = Table(box=box.SIMPLE_HEAD, title=escape(title), title_justify="left", caption_justify="left")
     table.add_column("agent", no_wrap=True)
     for name in (*measures, *(f"{tail_of}\n{statistic}" for statistic in tail), "µs per\ndecision"):
         table.add_column(name, justify="right", no_wrap=True)
     for spec, summary in summaries.items():
-        name = escape(f"{spec} *" if found.rollouts[spec].privileged else spec)
+        name = escape(f"{spec} *" if records[spec].privileged else spec)
         means = [f"{summary[m]['mean']:.1f} ± {summary[m]['se']:.1f}" for m in measures]
         quantiles = [f"{summary[tail_of][statistic]:.1f}" for statistic in tail]
-        table.add_row(name, *means, *quantiles, f"{1e6 * found.seconds[spec]:.1f}")
-    notes = ["* privileged: knows the table"] if any(r.privileged for r in found.rollouts.values()) else []
+        table.add_row(name, *means, *quantiles, f"{1e6 * records[spec].seconds_per_decision:.1f}")
+    notes = ["* privileged: knows the table"] if any(r.privileged for r in records.values()) else []
     if len(measures) > 1:
         notes.append("oracle and expected regret can be negative")
-    notes.append("time includes the environment and the oracle's fit")
-    table.caption = "; ".join(notes) or None
+    notes.append("time is the agent's own, beside others' work on the same machine")
+    table.caption = "; ".join(notes)
     return table
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write the report of an evaluation: a page that is read offline, tables, figures and paired comparisons."""
+
+    out: Positional[Path]
+    """Folder that evaluate has written to."""
+    to: Path | None = None
+    """Folder for the report: new or empty, or with an earlier report; none: report in that of the evaluation."""
+
+    def run(self) -> None:
+        """Read, draw, write."""
+        from gents_gym.evaluation.report import write_report
+
+        with Console(stderr=True).status("drawing"):
+            page = write_report(self.out, self.to)
+        print(f"written to {page.parent}: open {page} in any browser")
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Run one of the paper's experiments on the synthetic setting; write its figures, tables and verdicts."""
+
+    name: Positional[str]
+    """main, loss-vs-regret, policy-class, horizon, simpler-models, softmax, timing or exact-gap."""
+    scale: Literal["small", "paper"] = "small"
+    """small: minutes on two cores; paper: 500 tasks of 500 decisions."""
+    out: Path | None = None
+    """Folder; none: results/NAME-SCALE. One of the same command goes on where it was."""
+    workers: int | None = None
+    """Blocks of tasks played at once; none: one per core."""
+
+    def run(self) -> None:
+        """Play, draw, write."""
+        from gents_gym.experiments.run import reproduce
+
+        out = self.out or Path("results") / f"{self.name}-{self.scale}"
+        with _bar() as progress:
+            bar = progress.add_task("blocks of tasks", total=None)
+            page = reproduce(
+                self.name,
+                out,
+                self.scale,
+                self.workers,
+                on_cell=lambda over, total: progress.update(bar, completed=over, total=total),
+            )
+        print(f"written to {out}: {page.name} and its figures")
 
 
 @dataclass(frozen=True)
@@ -320,6 +388,8 @@ class Bench:
 Command = (
     Annotated[List, subcommand("list")]
     | Annotated[Evaluate, subcommand("evaluate")]
+    | Annotated[Report, subcommand("report")]
+    | Annotated[Reproduce, subcommand("reproduce")]
     | Annotated[Train, subcommand("train")]
     | Annotated[Losses, subcommand("losses")]
     | Annotated[News, subcommand("news")]
@@ -342,7 +412,7 @@ def main() -> None:
         sys.exit(130)
 
 
-def _parse() -> List | Evaluate | Train | Losses | News | Bench:
+def _parse() -> List | Evaluate | Report | Reproduce | Train | Losses | News | Bench:
     """Return the command; tyro's boxed complaints become one line."""
     complaint = io.StringIO()
     try:

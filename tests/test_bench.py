@@ -4,7 +4,7 @@ from gents_gym.bench import suite
 from gents_gym.bench.run import report, run_benchmarks
 from gents_gym.bench.timing import Sizes
 
-TINY = Sizes(rounds=2, tasks=4, trained=5, batch=4, horizon=12, decisions=3, large=4)
+TINY = Sizes(rounds=2, tasks=4, trained=5, batch=4, horizon=12, decisions=3, evaluated=2, large=4)
 KEYS = (
     "ts_gen_batch_speedup",
     "ts_gen_paper_batch_speedup",
@@ -12,6 +12,7 @@ KEYS = (
     "ts_gen_mlp_speedup",
     "generation_ceiling_share",
     "peak_memory_mib",
+    "evaluate_two_workers_speedup",
 )
 
 

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from gents_gym import Rollout, cli, registry
-from gents_gym.evaluation.harness import Evaluation, EvaluationConfig
 from gents_gym.evaluation.rollout import summarize
 
 SMALL = "gents_gym/Synthetic-v0(horizon=10)"
@@ -45,21 +44,21 @@ def test_evaluate_prints_a_table_and_writes_a_folder(tmp_path):
     out = tmp_path / "new" / "folder"
     done = run(
         "evaluate", "--env", SMALL, "--agents", "linucb", "lints(prior=fitted)", "oracle",
-        "--tasks", 5, "--seed", 1, "--training-actions", 20, "--out", out,
+        "--tasks", 5, "--seed", 1, "--training-actions", 20, "--block", 2, "--out", out,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert {p.name for p in out.iterdir()} == {"results.parquet", "regret.png", "manifest.json"}
+    names = {"results.parquet", "regret.png", "manifest.json", "tasks.json", "cells", "times"}
+    assert {p.name for p in out.iterdir()} == names
     for shown in ("linucb", "lints(prior=fitted)", "oracle *", "expected", "can be negative", str(out)):
         assert shown in done.stdout
     assert done.stderr == ""
-    assert json.loads((out / "manifest.json").read_text())["config"]["seed"] == 1
+    assert json.loads((out / "manifest.json").read_text())["run"]["seed"] == 1
 
 
 def test_the_table_shows_the_summary():
     rewards = np.arange(30.0).reshape(10, 3)
-    found = Evaluation(EvaluationConfig(("a",)), {"a": Rollout(np.zeros((10, 3), int), rewards, {"expected": rewards})})
-    found.seconds = {"a": 2e-6}
-    table = cli.summary_table(found)
+    record = Rollout(np.zeros((10, 3), int), rewards, {"expected": rewards}, seconds=30 * 2e-6)
+    table = cli.summary_table("env", {"a": record})
     cells = [next(iter(column.cells)) for column in table.columns]
     s = summarize(rewards.sum(axis=1))
     both = f"{s['mean']:.1f} ± {s['se']:.1f}"
@@ -72,12 +71,13 @@ def test_agents_from_the_folder_one_stands_in(tmp_path):
     (tmp_path / "agents").mkdir()
     (tmp_path / "registry.py").write_text("raise RuntimeError('not yours')")
     done = run(
-        "evaluate", "--env", SMALL, "--agents", "per-task(agent=mine:One)", "--tasks", 2, "--out", "o", cwd=tmp_path
-    )
+        "evaluate", "--env", SMALL, "--agents", "per-task(agent=mine:One)", "--tasks", 2, "--block", 1, "--workers", 2,
+        "--out", "o", cwd=tmp_path,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("command", [[], ["evaluate"], ["bench"], ["list"]])
+@pytest.mark.parametrize("command", [[], ["evaluate"], ["report"], ["bench"], ["list"]])
 def test_help_helps(monkeypatch, capsys, command):
     assert main(monkeypatch, *command, "--help") == 0
     assert "usage: gents-gym" in capsys.readouterr().out
@@ -102,10 +102,16 @@ def test_help_helps(monkeypatch, capsys, command):
         (["--agents", "linucb", "--env", "CartPole-v1"], "envs must observe 'context' and 'action_features'"),
         (["--agents", "linucb", "--env", f"{SMALL[:-1]}, horizon=9)"], "each once"),
         (["--agents", "linucb", "--env", "gents_gym/Synthetic-v0(horizon=100000000000)"], "Unable to allocate"),
+        (["--agents", "linucb", "--env", SMALL, "CartPole-v1"], "envs must observe 'context' and 'action_features'"),
+        (["--agents", "linucb", "--workers", "0"], "workers must be at least 1, got 0"),
+        (["--agents", "linucb", "--backend", "rai"], "'rai'"),
+        (["--agents", "linucb", "--address", "x:1"], "address must go with the backend ray or dask, got 'x:1'"),
         (
-            ["--agents", "lints(prior=fitted)", "--training-actions", "2", "--env", WIDE],
-            "rows must have at least 1125 rows per action",
+            ["--agents", "ts-gen(model=synthetic-filtr)"],
+            "unknown model, and no folder: 'synthetic-filtr'; did you mean",
         ),
+        (["--agents", "ts-gen(policy=logistik)"], "unknown policy class 'logistik'; did you mean 'logistic'?"),
+        (["--agents", "linucb(alpha=1"], "a spec must look like name or name(option=value, ...)"),
         (["--agents", "nope:Nope"], "cannot import agent 'nope:Nope': No module named 'nope'"),
         ([], "--agents"),
     ],
@@ -136,6 +142,67 @@ def test_a_used_folder_is_refused_and_kept(monkeypatch, capsys, tmp_path):
     assert main(monkeypatch, "evaluate", "--agents", "linucb", "--out", tmp_path / "notes.txt") == 2
     assert "out must be a folder, got the file" in capsys.readouterr().err
     assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_agents_that_fail_are_told_at_the_end(monkeypatch, capsys, tmp_path):
+    arguments = ("--agents", "lints(prior=fitted)", "random", "--training-actions", 2, "--env", WIDE, "--tasks", 2)
+    assert main(monkeypatch, "evaluate", *arguments, "--workers", 1, "--block", 1, "--out", tmp_path) == 1
+    shown = capsys.readouterr()
+    assert "random" in shown.out
+    lines = shown.err.strip().splitlines()
+    assert [line.split(" of ")[0] for line in lines] == [
+        "gents-gym: agent 'lints(prior=fitted)' failed on task 0",
+        "gents-gym: agent 'lints(prior=fitted)' failed on task 1",
+        "gents-gym: 2",
+    ]
+    assert "rows must have at least 1125 rows per action" in lines[0]
+    assert "2 of 4 blocks failed; the same command tries them again" in lines[2]
+
+
+def test_several_environments_have_a_table_and_a_figure_each(monkeypatch, capsys, tmp_path):
+    other = "gents_gym/Synthetic-v0(horizon=3)"
+    arguments = ("--env", SMALL, other, "--agents", "random", "--tasks", 2, "--workers", 1, "--out", tmp_path)
+    assert main(monkeypatch, "evaluate", *arguments) == 0
+    shown = capsys.readouterr().out
+    assert f"{SMALL}, 2 tasks" in shown
+    assert f"{other}, 2 tasks" in shown
+    names = {p.name.split("--")[0] for p in tmp_path.glob("*.png")}
+    assert names == {"regret-gents_gym-Synthetic-v0-horizon-10", "regret-gents_gym-Synthetic-v0-horizon-3"}
+
+
+def test_another_runs_folder_is_one_line(monkeypatch, capsys, tmp_path):
+    small = ("--env", SMALL, "--agents", "random", "--tasks", 2, "--workers", 1, "--out", tmp_path)
+    assert main(monkeypatch, "evaluate", *small) == 0
+    capsys.readouterr()
+    assert main(monkeypatch, "evaluate", *small, "--seed", 5) == 2
+    shown = capsys.readouterr().err.strip()
+    assert shown.endswith("seed is 0 there, 5 here")
+    assert len(shown.splitlines()) == 1
+
+
+def test_report_writes_a_page_beside_the_results(monkeypatch, capsys, tmp_path):
+    small = ("--env", SMALL, "--agents", "random", "linucb", "--tasks", 3, "--workers", 1, "--out", tmp_path)
+    assert main(monkeypatch, "evaluate", *small) == 0
+    assert main(monkeypatch, "report", tmp_path) == 0
+    page = tmp_path / "report" / "report.html"
+    assert f"open {page} in any browser" in capsys.readouterr().out
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_report_without_results_is_one_line(monkeypatch, capsys, tmp_path):
+    assert main(monkeypatch, "report", tmp_path) == 2
+    shown = capsys.readouterr().err.strip()
+    rule = f"out must be the folder of an evaluation, with a manifest.json, got '{tmp_path}'"
+    assert shown == f"gents-gym: {rule}"
+
+
+def test_ctrl_c_says_how_to_go_on(monkeypatch, capsys, tmp_path):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "evaluate", stop)
+    assert main(monkeypatch, "evaluate", "--agents", "random", "--out", tmp_path) == 130
+    assert f"stopped; the same command goes on with what is in {tmp_path}" in capsys.readouterr().err
 
 
 def test_an_unwritable_folder(monkeypatch, capsys):

@@ -25,7 +25,7 @@ ALLOWED = {
     "training": LEAVES | {"types", "tasks", "models", "training", "gents_gym"},
     "policies": LEAVES | {"types", "construct", "policies"},
     "agents": LEAVES | {"types", "construct", "models", "policies", "agents"},
-    "evaluation": LEAVES | {"types", "construct", "envs", "policies", "evaluation", "gents_gym"},
+    "evaluation": LEAVES | {"types", "construct", "envs", "models", "policies", "evaluation", "gents_gym"},
 }
 
 
@@ -41,7 +41,7 @@ def imports(path):
 MODULES = [
     path
     for path in sorted(ROOT.rglob("*.py"))
-    if path.name != "cli.py" and path.parent.name != "bench" and path != ROOT / "__init__.py"
+    if path.name != "cli.py" and path.parent.name not in ("bench", "experiments") and path != ROOT / "__init__.py"
 ]
 
 

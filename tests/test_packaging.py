@@ -33,8 +33,8 @@ def built(tmp_path_factory):
 
 def modules():
     files = (p for p in (TOP / "gents_gym").rglob("*.py") if "__pycache__" not in p.parts)
-    folders = (TOP / "gents_gym" / "models" / "weights", TOP / "gents_gym" / "news" / "bundled")
-    data = (p for folder in folders for p in folder.rglob("*") if p.is_file())
+    folders = ("models/weights", "evaluation/page", "news/bundled")
+    data = (p for folder in folders for p in (TOP / "gents_gym" / folder).rglob("*") if p.is_file())
     return {str(p.relative_to(TOP)) for p in (*files, *data)} | {"gents_gym/py.typed", "gents_gym/news/grammar.toml"}
 
 

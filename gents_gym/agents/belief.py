@@ -6,10 +6,18 @@ from typing import Any
 import numpy as np
 import torch
 
+from gents_gym.agents.filter_kernel import absorb_filter
 from gents_gym.checks import InputError, check_actions, check_array
-from gents_gym.models.load import load_model
+from gents_gym.models.filter import FilterModel
+from gents_gym.models.load import load_model, model_folder
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.types import TaskInfo
+
+
+def check_model(model: Any) -> None:
+    """Raise where a name stands for no model; it is loaded when tasks are faced."""
+    if isinstance(model, str | Path):
+        model_folder(model)
 
 
 def get_model(model: Any) -> Any:
@@ -42,10 +50,22 @@ class Belief:
         n_tasks, n_actions = len(self._info), self._info.n_actions
         action = check_actions(action, n_tasks, n_actions)
         outcome = check_binary(outcome, n_tasks)
+        if isinstance(self.model, FilterModel):
+            self._absorb(context, action, outcome)
+            return
         where = torch.from_numpy(action[:, None] == np.arange(n_actions)).reshape(-1)
         each = torch.tensor(outcome).repeat_interleave(n_actions)
         with torch.no_grad():
             self.state = self.model.append(self.state, self._each(context), each, where)
+
+    def _absorb(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Append in place, to the played actions alone: many small tensor operations in one."""
+        context = check_array("context", context, "(B, D)", (len(self._info), self._info.context_dim))
+        with torch.no_grad():
+            rows = self.model.rows(torch.tensor(context)).numpy()
+        shape = (len(self._info), self._info.n_actions, -1)
+        mean, covariance = self.state.mean.numpy(), self.state.covariance.numpy()
+        absorb_filter(rows, action, outcome, mean.reshape(shape), covariance.reshape(*shape, mean.shape[1]))
 
     def _each(self, context: np.ndarray) -> torch.Tensor:
         """Return each task's context once per action, (B, D) to (B·A, D)."""

@@ -1,4 +1,4 @@
-"""The compiled imputation of the filter model: states and contexts in, completed tables out, many actions at a time."""
+"""The filter model, compiled: its states take in what is observed, and complete tables, many actions at a time."""
 
 import math
 
@@ -103,3 +103,30 @@ def impute_filter(
             for a in range(n):
                 table[task[a], t, action[a]] = draw[a] if missing[a] > _ZERO else seen[task[a], t]
     return table
+
+
+@njit(cache=True, fastmath=True, error_model="numpy")
+def absorb_filter(
+    rows: np.ndarray,  # (B, K) float32
+    action: np.ndarray,  # (B,)
+    outcome: np.ndarray,  # (B,) float32
+    mean: np.ndarray,  # (B, A, K) float32
+    covariance: np.ndarray,  # (B, A, K, K) float32
+) -> None:
+    """Absorb one outcome per task in the states of the played actions, in place."""
+    for b in range(len(rows)):
+        x, m, p = rows[b], mean[b, action[b]], covariance[b, action[b]]
+        direction = np.zeros_like(x)
+        spread = logit = _ZERO
+        for k in range(len(x)):
+            for j in range(len(x)):
+                direction[k] += p[k, j] * x[j]
+            spread += direction[k] * x[k]
+            logit += m[k] * x[k]
+        shrink = _ONE / np.sqrt(_ONE + _SHRINK * spread)
+        chance = _ONE / (_ONE + np.exp(-logit * shrink))
+        weight = shrink * shrink * chance * (_ONE - chance)
+        for k in range(len(x)):
+            m[k] += direction[k] * shrink * (outcome[b] - chance)
+            for j in range(len(x)):
+                p[k, j] -= weight * direction[k] * direction[j]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.agents.belief import Belief, get_model
+from gents_gym.agents.belief import Belief, check_model, get_model
 from gents_gym.checks import InputError, check_number
 from gents_gym.randomness import Draws
 from gents_gym.types import TaskInfo, expected_reward
@@ -19,6 +19,10 @@ class Greedy:
     """Plays the action of the highest predicted mean reward."""
 
     model: Any = DEFAULT_MODEL  # a bundled model's id, a folder, or a model
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_model(self.model)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
@@ -49,10 +53,10 @@ class EpsilonGreedy:
         """Check the options."""
         if check_number("epsilon", self.epsilon, 0) > 1:
             raise InputError(f"epsilon must be at most 1, got {self.epsilon}")
+        self._greedy = Greedy(self.model)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
-        self._greedy = Greedy(self.model)
         self._greedy.reset(info, rngs)
         self._n_actions = info.n_actions
         self._uniform = Draws(rngs, "random", 2)
@@ -78,10 +82,10 @@ class Softmax:
     def __post_init__(self) -> None:
         """Check the options."""
         check_number("temperature", self.temperature, 0, above=True)
+        self._greedy = Greedy(self.model)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
-        self._greedy = Greedy(self.model)
         self._greedy.reset(info, rngs)
         self._gumbel = Draws(rngs, "gumbel", info.n_actions)
 

@@ -17,6 +17,11 @@ class Oracle:
     policy: str | None = None  # policy class; None: the setting's own
     tasks: Tasks | None = None  # the tasks it knows, given by for_tasks
 
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if self.policy is not None:
+            make_policy(self.policy)
+
     def for_tasks(self, tasks: Tasks) -> "Oracle":
         """Return the oracle of ``tasks``."""
         return Oracle(self.policy, tasks)

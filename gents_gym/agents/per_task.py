@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_actions
+from gents_gym.checks import InputError, TaskError, check_actions
 from gents_gym.construct import make_object
 from gents_gym.types import TaskInfo
 
@@ -35,14 +35,14 @@ class PerTask:
         self._members = [self._make() for _ in rngs]
         for i, (member, rng) in enumerate(zip(self._members, rngs, strict=True)):
             if hasattr(member, "reset"):
-                member.reset(info[i], rng)
+                self._told(i, "reset", info[i], rng)
 
     def _make(self) -> Any:
         return make_object("agent", self.agent, {}, {}) if isinstance(self.agent, str) else self.agent()
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return each object's action (B,)."""
-        actions = [member.act(self._observation(context, i)) for i, member in enumerate(self._members)]
+        actions = [self._told(i, "act", self._observation(context, i)) for i in range(len(self._members))]
         return check_actions(actions, len(self._info), self._info.n_actions)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
@@ -50,7 +50,14 @@ class PerTask:
         rewards = self._info.reward_fn(np.asarray(outcome))
         for i, member in enumerate(self._members):
             if hasattr(member, "observe"):
-                member.observe(self._observation(context, i), int(action[i]), float(rewards[i]))
+                self._told(i, "observe", self._observation(context, i), int(action[i]), float(rewards[i]))
+
+    def _told(self, i: int, verb: str, *arguments: Any) -> Any:
+        """Return what object ``i`` answers; what it raises names its task."""
+        try:
+            return getattr(self._members[i], verb)(*arguments)
+        except Exception as error:
+            raise TaskError(f"{type(error).__name__}: {error}", i) from error
 
     def _observation(self, context: np.ndarray, i: int) -> dict[str, np.ndarray]:
         return {"context": context[i].copy(), "action_features": self._info.action_features[i].copy()}

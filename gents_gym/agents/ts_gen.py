@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.agents.belief import check_binary, get_model
+from gents_gym.agents.belief import check_binary, check_model, get_model
 from gents_gym.agents.greedy import DEFAULT_MODEL
 from gents_gym.agents.imputation import AutoregressiveImputer
 from gents_gym.checks import InputError, check_actions, check_array, check_flag, check_integer, check_number
@@ -34,6 +34,10 @@ class TSGen:
         """Check the options."""
         check_integer("samples", self.samples, 1)
         check_flag("warm_start", self.warm_start)
+        if isinstance(self.policy, str):
+            make_policy(self.policy)
+        if self.model != "exact":
+            check_model(self.model)
         if self.m is not None:
             check_integer("m", self.m, 1)
 
@@ -138,8 +142,8 @@ class GenUCB:
 
     model: Any = DEFAULT_MODEL  # a bundled model's id, a folder, "exact", or a model
     policy: str | PolicyClass = "logistic"  # the policy class that is fitted
-    m: int | None = 32  # imputed rows per action; None: the whole table
-    samples: int = 16  # completed tables per decision
+    m: int | None = 64  # imputed rows per action; None: the whole table
+    samples: int = 8  # completed tables per decision
     quantile: float = 0.75  # of the scores
     warm_start: bool = True  # fits start at the previous decision's solution
 

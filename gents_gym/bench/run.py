@@ -2,6 +2,7 @@
 
 from gents_gym.bench.suite import measure_suite
 from gents_gym.bench.timing import Sizes
+from gents_gym.bench.workers import measure_workers
 
 DEFAULT = Sizes()
 
@@ -11,7 +12,8 @@ def run_benchmarks(sizes: Sizes = DEFAULT) -> dict[str, float | None]:
     from gents_gym.bench.training import measure_training  # torch and scikit-learn: heavy
     from gents_gym.bench.ts_gen import measure_ts_gen
 
-    return {**measure_suite(sizes), **measure_ts_gen(sizes), **measure_training(sizes)}
+    parts = (measure_suite, measure_ts_gen, measure_training, measure_workers)
+    return {name: value for part in parts for name, value in part(sizes).items()}
 
 
 def report(found: dict[str, float | None]) -> str:

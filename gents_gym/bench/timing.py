@@ -16,6 +16,7 @@ class Sizes:
     batch: int = 100  # tasks side by side, for TS-Gen
     horizon: int = 500  # T
     decisions: int = 20  # that are timed
+    evaluated: int = 200  # tasks of the comparison that two workers play
     large: int = 500  # tasks side by side in the measurement of memory
 
 

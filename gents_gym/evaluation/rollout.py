@@ -1,5 +1,7 @@
 """The one loop that plays: a vector environment and an agent in, a record with rewards and regrets out."""
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +28,7 @@ class Rollout:
     regret: dict[str, np.ndarray] = field(default_factory=dict)  # by name, (B, T) per step; {} without tables
     indices: tuple[int, ...] = ()  # the tasks' numbers in their stream
     privileged: bool = False  # whether the agent knew what no agent may know
+    seconds: float = math.nan  # that the agent itself took, in all; it differs from run to run
 
     def cumulative(self, name: str) -> np.ndarray:
         """Return a regret ("oracle", "expected", "best") or "reward" summed up to each step, (B, T)."""
@@ -36,6 +39,11 @@ class Rollout:
     def curve(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean over tasks and its standard error at each step, (T,) each; the error of one task is NaN."""
         return _mean_and_error(self.cumulative(name))
+
+    @property
+    def seconds_per_decision(self) -> float:
+        """The agent's own time per decision of one task."""
+        return float(self.seconds / (self.actions >= 0).sum())
 
     def summary(self) -> dict[str, dict[str, float]]:
         """Return, for the reward and each regret, mean, s.e., median, 90 % and 99 % quantile of the tasks' totals."""
@@ -68,6 +76,7 @@ def join(parts: Sequence[Rollout]) -> Rollout:
         {name: np.concatenate([pad(part.regret[name], np.nan) for part in parts]) for name in parts[0].regret},
         tuple(index for part in parts for index in part.indices),
         any(part.privileged for part in parts),
+        sum(part.seconds for part in parts),
     )
 
 
@@ -118,10 +127,23 @@ def rollout(
             raise InputError(f"agent {agent!r} needs the tasks' tables, and {envs!r} has none")
         agent = agent.for_tasks(tasks)
     info = _task_info(envs, observation, shown, tasks)
-    agent.reset(info, [stream(seed, "agent", index) for index in indices])
-    actions, rewards = _play(envs, agent, info, observation["context"].copy(), max_steps, on_step)
+    clock = _Clock()
+    clock.time(agent.reset, info, [stream(seed, "agent", index) for index in indices])
+    actions, rewards = _play(envs, agent, info, observation["context"].copy(), max_steps, on_step, clock)
     found = {} if tasks is None else regret(tasks, actions, oracle_actions(tasks, policy_class))
-    return Rollout(actions, rewards, found, indices, privileged)
+    return Rollout(actions, rewards, found, indices, privileged, clock.seconds)
+
+
+class _Clock:
+    """Adds up the time that calls take."""
+
+    seconds = 0.0
+
+    def time(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        started = time.perf_counter()
+        found = call(*arguments)
+        self.seconds += time.perf_counter() - started
+        return found
 
 
 def check_observations(envs: VectorEnv[Any, Any, Any]) -> None:
@@ -154,15 +176,16 @@ def _play(
     context: np.ndarray,
     max_steps: int | None,
     on_step: Callable[[], None] | None,
+    clock: _Clock,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the actions and rewards, (B, t) each."""
     live = np.ones(envs.num_envs, np.bool_)
     actions: list[np.ndarray] = []
     rewards: list[np.ndarray] = []
     while live.any() and len(actions) != max_steps:
-        action = check_actions(agent.act(context), len(info), info.n_actions)
+        action = check_actions(clock.time(agent.act, context), len(info), info.n_actions)
         observation, reward, terminated, truncated, step_info = envs.step(action)
-        agent.observe(context, action, _outcome(step_info, reward))
+        clock.time(agent.observe, context, action, _outcome(step_info, reward))
         actions.append(np.where(live, action, -1))
         rewards.append(np.where(live, reward, np.nan))
         live &= ~(terminated | truncated)

@@ -13,21 +13,23 @@ KINDS: dict[str, type[SequenceModel]] = {model.kind: model for model in (FilterM
 WEIGHTS = Path(__file__).parent / "weights"
 
 
+def model_folder(name: str | Path) -> Path:
+    """Return the folder of the bundled model with the id ``name``, or the folder that ``name`` is itself."""
+    if not isinstance(name, str | Path):
+        raise InputError(f"a model must be named by its id or folder, got {name!r}")
+    folder = WEIGHTS / registry.MODELS[str(name)] if name in registry.MODELS else Path(name)
+    if not folder.is_dir():
+        check_choice("model, and no folder:", str(name), registry.MODELS)
+    return folder
+
+
 def load_model(name: str | Path) -> SequenceModel:
     """Return a trained model, ready to predict.
 
     Args:
         name: The id of a bundled model ("synthetic-filter"), or a folder that training wrote.
     """
-    if not isinstance(name, str | Path):
-        raise InputError(f"a model must be named by its id or folder, got {name!r}")
-    if name in registry.MODELS:
-        folder = WEIGHTS / registry.MODELS[str(name)]
-    else:
-        folder = Path(name)
-        if not folder.is_dir():
-            check_choice("model, and no folder:", str(name), registry.MODELS)
-    return from_pretrained(folder)
+    return from_pretrained(model_folder(name))
 
 
 def from_pretrained(folder: Path) -> SequenceModel:

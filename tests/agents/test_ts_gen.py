@@ -136,9 +136,10 @@ def history(n_tasks=4, n_rows=9):
 
 @pytest.mark.parametrize("make_imputer", [
     lambda: AutoregressiveImputer(load_model("synthetic-filter")),
+    lambda: AutoregressiveImputer(load_model("synthetic-paper")),
     lambda: AutoregressiveImputer(AnyModel()),
     ExactModel,
-], ids=["fused", "any", "exact"])  # fmt: skip
+], ids=["filter", "paper", "any", "exact"])  # fmt: skip
 def test_tables_hold_every_observed_outcome_unchanged(make_imputer):
     seen, contexts = history()
     table = make_imputer().impute(seen, contexts, [np.random.default_rng(i) for i in range(4)])

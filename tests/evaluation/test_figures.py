@@ -1,11 +1,14 @@
 import io
+from xml.etree import ElementTree
 
 import numpy as np
+import pytest
 from matplotlib.axes import Axes
 from matplotlib.image import imread
 
 from gents_gym import Rollout
-from gents_gym.evaluation.figures import draw_regret
+from gents_gym.checks import InputError
+from gents_gym.evaluation.figures import draw_distribution, draw_regret, looks
 
 
 def record(slope, privileged=False, regrets=("oracle", "expected", "best")):
@@ -48,3 +51,33 @@ def test_a_single_task_has_a_curve_and_no_band():
     one = record(1)
     alone = Rollout(one.actions[:1], one.rewards[:1], {k: v[:1] for k, v in one.regret.items()})
     assert shape(draw_regret({"a": alone}, "env"))[2] == 4
+
+
+def test_distributions_are_drawn_for_each_regret(monkeypatch):
+    drawn = []
+    ecdf = Axes.ecdf
+    monkeypatch.setattr(Axes, "ecdf", lambda *a, **k: drawn.append(a[1]) or ecdf(*a, **k))
+    assert shape(draw_distribution({"a": record(1), "b": record(2)}, "env"))[2] == 4
+    assert len(drawn) == 6
+    assert np.allclose(drawn[0], record(1).regret["oracle"].sum(axis=1))
+
+
+@pytest.mark.parametrize("draw", [draw_regret, draw_distribution])
+def test_svg_is_xml_and_the_same_every_time(draw):
+    data = draw({"a$b$ <&>": record(1)}, "$env", "svg")
+    assert ElementTree.fromstring(data).tag == "{http://www.w3.org/2000/svg}svg"
+    assert data == draw({"a$b$ <&>": record(1)}, "$env", "svg")
+
+
+def test_other_forms_are_refused():
+    with pytest.raises(InputError, match="unknown form 'pngg'; did you mean 'png'"):
+        draw_regret({"a": record(1)}, "env", "pngg")
+
+
+def test_agents_look_different_from_each_other():
+    privileged = {str(i): i % 6 == 0 for i in range(18)}
+    found = looks(privileged)
+    assert len(set(found.values())) == 18
+    assert {agent for agent, look in found.items() if look.color == "#000000"} == {
+        a for a, p in privileged.items() if p
+    }

@@ -1,123 +1,210 @@
+"""Whole evaluations: whatever happens on the way, and whoever plays, the same bytes come out."""
+
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
-from gents_gym import InputError
-from gents_gym.evaluation.harness import EvaluationConfig, count_decisions, evaluate, make_agents, save
-from gents_gym.tasks.synthetic import Synthetic
+from gents_gym import EvaluationConfig, InputError, evaluate, load_results
+from gents_gym.evaluation.grid import cells
 
 SMALL = "gents_gym/Synthetic-v0(horizon=20, n_actions=3)"
+AGENTS = ("linucb", "lints(prior=fitted)", "lints", "oracle")
+
+# Evaluates, and tells after each cell; where asked to, dies in the middle of its n-th writing of a file.
+SCRIPT = """
+import json, os, signal, sys
+from gents_gym import EvaluationConfig, evaluate
+
+config, out, workers, deadly = json.loads(sys.argv[1])
+fsync, calls = os.fsync, []
+
+def die(descriptor):
+    calls.append(descriptor)
+    if len(calls) == deadly:
+        os.kill(os.getpid(), signal.SIGKILL)
+    fsync(descriptor)
+
+os.fsync = die
+evaluate(EvaluationConfig(**config), out, workers=workers, on_cell=lambda over, total: print(over, total, flush=True))
+"""
 
 
 def config(*agents, **changes):
-    return EvaluationConfig(agents, **{"env": SMALL, "tasks": 7, "block": 3, "training_actions": 30, **changes})
+    settings = {"env": (SMALL,), "tasks": 7, "block": 3, "training_actions": 30, **changes}
+    return EvaluationConfig(agents, **settings)
 
 
-def test_all_agents_play_the_same_tasks_in_blocks():
+def snapshot(out):
+    """Return the bytes of all files but the times."""
+    return {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file() and p.parent.name != "times"}
+
+
+def start(config, out, workers=1, deadly=None):
+    arguments = json.dumps([asdict(config), str(out), workers, deadly])
+    command = [sys.executable, "-c", SCRIPT, arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    out = tmp_path_factory.mktemp("undisturbed") / "out"
+    evaluate(config(*AGENTS), out, workers=1)
+    return snapshot(out)
+
+
+def test_all_agents_play_the_same_tasks_and_progress_is_told(tmp_path):
     told = []
-    found = evaluate(config("linucb", "lints(prior=fitted)", "oracle"), on_step=told.append)
-    assert sum(told) == 3 * 7 * 20 == count_decisions(found.config)
-    assert [record.indices for record in found.rollouts.values()] == [tuple(range(7))] * 3
-    assert [record.privileged for record in found.rollouts.values()] == [False, False, True]
-    earned = [record.rewards + record.regret["oracle"] for record in found.rollouts.values()]
+    found = evaluate(config("linucb", "lints", "oracle"), tmp_path, workers=1, on_cell=lambda *now: told.append(now))
+    assert told == [(i, 9) for i in range(10)]
+    records = list(found.records[SMALL].values())
+    earned = [record.rewards + record.regret["oracle"] for record in records]
     assert np.array_equal(earned[0], earned[1])
     assert np.array_equal(earned[1], earned[2])
-    assert len(found.task_hashes) == 3
-    tasks = Synthetic(horizon=20, n_actions=3).sample(0, range(3))
-    assert found.task_hashes[0] == tasks.content_hash
 
 
-def test_the_block_size_does_not_show():
+def test_the_block_size_does_not_show_in_linear_agents(tmp_path):
     specs = ("linucb", "lints", "lints(prior=fitted)", "random")
-    one, other = (evaluate(config(*specs, block=block)) for block in (1, 7))
+    one, other = (evaluate(config(*specs, block=n), tmp_path / str(n), workers=1).records[SMALL] for n in (1, 7))
     for spec in specs:
-        assert np.array_equal(one.rollouts[spec].actions, other.rollouts[spec].actions)
+        assert np.array_equal(one[spec].actions, other[spec].actions)
 
 
-def test_another_oracle_is_measured_against():
-    plain, other = (
-        evaluate(config("random", oracle=oracle)).rollouts["random"] for oracle in (None, "logistic(C=0.01)")
+def test_another_oracle_and_another_split(tmp_path):
+    plain = evaluate(config("random"), tmp_path / "plain", workers=1)
+    other = evaluate(config("random", oracle="logistic(C=0.01)"), tmp_path / "other", workers=1)
+    train = evaluate(config("random", split="train"), tmp_path / "train", workers=1)
+    one, two = (found.records[SMALL]["random"] for found in (plain, other))
+    assert np.array_equal(one.actions, two.actions)
+    assert not np.array_equal(one.regret["oracle"], two.regret["oracle"])
+    assert not set(plain.task_hashes[SMALL].values()) & set(train.task_hashes[SMALL].values())
+
+
+def test_news_is_measured_against_its_own_policy_class(tmp_path):
+    env = "gents_gym/News-v0(horizon=30, n_actions=3)"
+    found = evaluate(config("linucb", "oracle", env=(env,), tasks=2, block=2), tmp_path / "own", workers=1)
+    named = evaluate(config("oracle", env=(env,), tasks=2, block=2, oracle="mlp"), tmp_path / "named", workers=1)
+    oracle = found.records[env]["oracle"]
+    assert not oracle.regret["oracle"].any()
+    assert oracle.actions.tolist() == named.records[env]["oracle"].actions.tolist()
+    assert load_results(tmp_path / "own").records[env]["linucb"].regret["oracle"].any()
+
+
+def test_two_workers_give_the_same_bytes_as_one(tmp_path):
+    wanted = config("linucb", "lints(prior=fitted)", "ts-gen", tasks=4)
+    for workers in (1, 2):
+        evaluate(wanted, tmp_path / str(workers), workers=workers)
+    assert snapshot(tmp_path / "1") == snapshot(tmp_path / "2")
+
+
+def test_killed_at_random_moments_it_goes_on_to_the_same_bytes(tmp_path, undisturbed):
+    rng = np.random.default_rng(0)
+    for after in (0, 3, 6):
+        process = start(config(*AGENTS), tmp_path, workers=2)
+        for line in process.stdout:
+            if int(line.split()[0]) >= after:
+                break
+        time.sleep(rng.uniform(0, 0.1))
+        os.killpg(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        process.stdout.close()
+    done = len(list((tmp_path / "cells").glob("*.parquet")))
+    assert 0 < done < 12
+    told = []
+    evaluate(config(*AGENTS), tmp_path, workers=1, on_cell=lambda over, total: told.append(over))
+    assert told == list(range(done, 13))  # no cell was played twice
+    assert snapshot(tmp_path) == undisturbed
+
+
+@pytest.mark.parametrize("deadly", [1, 7, 26, 28])
+def test_killed_in_the_middle_of_writing_it_goes_on_to_the_same_bytes(tmp_path, undisturbed, deadly):
+    """The manifest is the first file to be written; 12 times and cells follow, then figure, results and tasks."""
+    process = start(config(*AGENTS), tmp_path, deadly=deadly)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert [p.suffix for p in tmp_path.rglob(".*")] == [".part"]
+    evaluate(config(*AGENTS), tmp_path, workers=1)
+    assert snapshot(tmp_path) == undisturbed
+
+
+def test_an_agent_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
+    theirs = tmp_path / "their_flaky.py"
+    theirs.write_text(
+        "import numpy as np\n"
+        "class Flaky:\n"
+        "    def reset(self, info, rngs):\n"
+        "        self.n_tasks = len(info)\n"
+        "    def act(self, context):\n"
+        "        if self.n_tasks == 1:\n"
+        "            raise RuntimeError('one task is too few')\n"
+        "        return np.zeros(self.n_tasks, int)\n"
+        "    def observe(self, context, action, outcome):\n"
+        "        pass\n"
     )
-    assert np.array_equal(plain.actions, other.actions)
-    assert not np.array_equal(plain.regret["oracle"], other.regret["oracle"])
+    monkeypatch.syspath_prepend(tmp_path)
+    out = tmp_path / "out"
+    wanted = config("their_flaky:Flaky", "linucb")
+    for _ in range(2):  # a cell that failed is tried again
+        found = evaluate(wanted, out, workers=2)
+        (failure,) = found.failures
+        assert failure.startswith("agent 'their_flaky:Flaky' failed on task 6 of")
+        assert "at step 1: RuntimeError: one task is too few" in failure
+        assert list(found.records[SMALL]) == ["linucb"]
+        assert [cell.first for cell in found.missing] == [6]
+    assert (out / "results.parquet").exists()
+    assert not (out / "tasks.json").exists()
+    found = evaluate(config("linucb", "their_flaky:Flaky", tasks=6), out, workers=1)
+    assert found.failures == found.missing == ()
 
 
-def test_agents_are_fitted_to_rows_of_the_train_split(monkeypatch):
-    asked = []
-    original = Synthetic.sample_actions
-
-    def spy(self, seed, indices, n_rows, split="train"):
-        asked.append((len(indices), n_rows, split))
-        return original(self, seed, indices, n_rows, split)
-
-    monkeypatch.setattr(Synthetic, "sample_actions", spy)
-    evaluate(config("lints(prior=fitted)"))
-    assert asked == [(30, 1000, "train")]
-
-
-def test_the_split_is_played():
-    test, train = (evaluate(config("linucb", split=split)) for split in ("test", "train"))
-    assert test.task_hashes != train.task_hashes
-
-
-def test_results_read_back_as_they_were(tmp_path):
-    found = evaluate(config("linucb", "oracle"))
-    save(found, tmp_path)
-    assert {p.name for p in tmp_path.iterdir()} == {"results.parquet", "regret.png", "manifest.json"}
-    rows = pq.read_table(tmp_path / "results.parquet").to_pylist()
-    assert len(rows) == 14
-    for row in rows:
-        record = found.rollouts[row["agent"]]
-        assert row["privileged"] == (row["agent"] == "oracle")
-        assert row["env"] == SMALL
-        assert row["actions"] == record.actions[row["task"]].tolist()
-        for name, steps in record.regret.items():
-            assert np.array_equal(np.float32(row[f"regret_{name}"]), np.float32(steps[row["task"]]))
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert manifest["config"]["agents"] == ["linucb", "oracle"]
-    assert manifest["privileged"] == ["oracle"]
-    assert manifest["block_sha256"] == found.task_hashes
-    assert (tmp_path / "regret.png").read_bytes().startswith(b"\x89PNG")
+def test_a_foreign_environment_has_rewards_alone(tmp_path, monkeypatch):
+    (tmp_path / "their_env.py").write_text(
+        "import gymnasium as gym, numpy as np\n"
+        "from gymnasium import spaces\n"
+        "class Coin(gym.Env):\n"
+        "    boxes = {'context': spaces.Box(-9, 9, (2,)), 'action_features': spaces.Box(-9, 9, (2, 1))}\n"
+        "    observation_space = spaces.Dict(boxes)\n"
+        "    action_space = spaces.Discrete(2)\n"
+        "    def _see(self):\n"
+        "        x = self.np_random.normal(size=2).clip(-9, 9).astype(np.float32)\n"
+        "        return {'context': x, 'action_features': np.eye(2, 1, dtype=np.float32)}\n"
+        "    def reset(self, *, seed=None, options=None):\n"
+        "        super().reset(seed=seed)\n"
+        "        self.steps = 0\n"
+        "        return self._see(), {}\n"
+        "    def step(self, action):\n"
+        "        self.steps += 1\n"
+        "        return self._see(), float(action), self.steps == 4, False, {}\n"
+        "gym.register('their/Coin-v0', Coin)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    found = evaluate(config("linucb", env=("their_env:their/Coin-v0", SMALL)), tmp_path / "out", workers=1)
+    record = found.records["their_env:their/Coin-v0"]["linucb"]
+    assert record.rewards.shape == (7, 4)
+    assert record.regret == {}
+    assert set(found.task_hashes["their_env:their/Coin-v0"].values()) == {None}
+    assert load_results(tmp_path / "out").records[SMALL]["linucb"].regret.keys() == {"oracle", "expected", "best"}
+    evaluate(config("linucb", env=("their_env:their/Coin-v0", SMALL)), tmp_path / "out", workers=1)
 
 
-def test_the_same_call_gives_the_same_bytes(tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        save(evaluate(config("lints", "random")), tmp_path / name)
-    for file in ("results.parquet", "manifest.json", "regret.png"):
-        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"tasks": 0}, "tasks must be at least 1, got 0"),
-        ({"block": 0}, "block must be at least 1, got 0"),
-        ({"seed": -1}, "seed must be at least 0, got -1"),
-        ({"training_actions": 1}, "training_actions must be at least 2, got 1"),
-        ({"split": "tst"}, "unknown split 'tst'; did you mean 'test'"),
-        ({"oracle": "mlpp"}, "unknown policy class 'mlpp'"),
-        ({"env": "gents_gym/Sinthetic-v0"}, "env 'gents_gym/Sinthetic-v0' cannot be made: .*Did you mean: `Synthetic`"),
-        ({"env": "gents_gym/Synthetic-v0(split=train)"}, "env's options must be of the task, got 'split'"),
-        ({"env": "gents_gym/Synthetic-v0(num_envs=3)"}, "env's options must be of the task, got 'num_envs'"),
-        ({"env": "gents_gym/Synthetic-v0(reward_fn=3)"}, "reward_fn must map outcomes to rewards, got 3"),
-        ({"env": "CartPole-v1"}, "envs must observe 'context' and 'action_features'"),
-        ({"env": "nowhere:Env-v0"}, "env 'nowhere:Env-v0' cannot be made: No module named 'nowhere'"),
-        ({"oracle": "os:getcwd"}, "policy class 'os:getcwd' must have fit"),
-        ({"env": "gents_gym/Synthetic-v0(horizon=0)"}, "horizon must be at least 1, got 0"),
-    ],
-)
-def test_bad_configurations(changes, message):
-    with pytest.raises(InputError, match=message):
-        make_agents(config("linucb", **changes))
-
-
-def test_bad_agents():
-    with pytest.raises(InputError, match="agents must name at least one agent, got none"):
-        evaluate(config())
-    with pytest.raises(InputError, match="agents must differ from each other, got linucb linucb"):
-        evaluate(config("linucb", "linucb"))
-    with pytest.raises(InputError, match="unknown agent 'linucbb'"):
-        evaluate(config("linucb", "linucbb"))
+def test_a_worker_that_dies_is_told(tmp_path, monkeypatch):
+    (tmp_path / "their_end.py").write_text(
+        "import os, signal\n"
+        "class Dying:\n"
+        "    def reset(self, info, rngs):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    def act(self, context):\n"
+        "        pass\n"
+        "    def observe(self, context, action, outcome):\n"
+        "        pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match=r"a worker process was killed.*the same command goes on"):
+        evaluate(config("their_end:Dying", "random"), tmp_path / "out", workers=2)
+    assert len(cells(load_results(tmp_path / "out").manifest)) == 6

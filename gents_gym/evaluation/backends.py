@@ -1,0 +1,100 @@
+"""Who plays the cells: a backend's name in, a joblib Parallel out that hands results over as they are ready."""
+
+import importlib
+import logging
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from joblib import Parallel, parallel_config
+from joblib.externals.loky import get_reusable_executor
+from joblib.parallel import register_parallel_backend
+
+from gents_gym.checks import InputError, check_choice, check_integer
+
+PACKAGES = {"local": None, "ray": "ray", "dask": "distributed"}  # what each backend needs beside joblib
+
+
+def check_backend(backend: str, workers: int | None, address: str | None) -> None:
+    """Raise unless ``backend`` is known and installed, and the other two fit it."""
+    package = PACKAGES[check_choice("backend", backend, PACKAGES)]
+    if workers is not None:
+        check_integer("workers", workers, 1)
+    if address is not None and package is None:
+        raise InputError(f"address must go with the backend ray or dask, got {address!r} with {backend!r}")
+    try:
+        if package is not None:
+            importlib.import_module(package)
+    except ImportError as error:
+        rule = f"backend {backend!r} needs the package {package}: pip install 'gents-gym[{backend}]'"
+        raise InputError(f"{rule} ({error})") from error
+
+
+@contextmanager
+def open_backend(backend: str, workers: int | None, address: str | None) -> Iterator[Parallel]:
+    """Yield the Parallel of a backend, and leave the cluster as it was.
+
+    Args:
+        backend: "local" for processes here; "ray" or "dask".
+        workers: How many cells at once; None: as many as there are cores.
+        address: Of a running Ray cluster or Dask scheduler; None: one is started here.
+    """
+    check_backend(backend, workers, address)
+    starts = {"local": _local, "ray": _ray, "dask": _dask}
+    try:
+        _reach(address or "")
+    except (OSError, ValueError) as error:
+        rule = f"address must be that of a running {backend} cluster"
+        raise InputError(f"{rule}, got {address!r} ({error})") from error
+    with starts[backend](workers, address) as options, parallel_config(n_jobs=workers or -1, **options):
+        yield Parallel(return_as="generator_unordered", batch_size=1)
+
+
+@contextmanager
+def _local(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
+    try:
+        yield {"backend": "loky", "inner_max_num_threads": 1}
+    finally:
+        # Joblib would keep the processes for its next call, with the modules and the path of this one.
+        get_reusable_executor().shutdown(kill_workers=True)
+
+
+@contextmanager
+def _ray(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
+    import ray
+    from ray.util.joblib.ray_backend import RayBackend
+
+    class StreamingRay(RayBackend):  # type: ignore[misc]
+        """Ray's joblib backend, which calls back for each result, so they can be had one by one."""
+
+        supports_return_generator = True
+
+    register_parallel_backend("gents_gym-ray", StreamingRay)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    ours = not ray.is_initialized()
+    if ours:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    try:
+        yield {"backend": "gents_gym-ray"}
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+@contextmanager
+def _dask(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
+    from distributed import Client
+
+    here = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
+    with Client(**here) if address is None else Client(address):
+        yield {"backend": "dask"}
+
+
+def _reach(address: str) -> None:
+    """Raise where nothing listens at "host:port", which Ray would take minutes to say."""
+    place = urlsplit(address if "//" in address else f"//{address}")
+    if place.hostname and place.port:
+        socket.create_connection((place.hostname, place.port), timeout=10).close()

@@ -1,0 +1,42 @@
+"""Environments by spec: "id(option=value)" in, a Gymnasium vector environment or its task distribution out."""
+
+import importlib
+from typing import Any
+
+import gymnasium as gym
+
+from gents_gym.checks import InputError
+from gents_gym.construct import parse_spec
+from gents_gym.evaluation.rollout import check_observations
+from gents_gym.types import TaskDistribution
+
+HARNESS_OPTIONS = ("split", "num_envs", "autoreset_mode", "vectorization_mode", "vector_kwargs", "wrappers")
+
+
+def make_envs(env: str, num_envs: int, split: str = "test") -> gym.vector.VectorEnv[Any, Any, Any]:
+    """Return the vector environment that ``env`` names, with ``num_envs`` slots."""
+    name, options = parse_spec(env)
+    for option in options:
+        if option in HARNESS_OPTIONS:
+            raise InputError(f"env's options must be of the task, got {option!r} in {env!r}")
+    module, _, plain = name.rpartition(":")
+    try:
+        if module:
+            importlib.import_module(module)
+        if gym.spec(plain).vector_entry_point == "gents_gym.envs.bandit:BanditVectorEnv":
+            options = {"split": split, "autoreset_mode": "Disabled", **options}
+        envs = gym.make_vec(plain, num_envs=num_envs, **options)
+    except InputError:
+        raise
+    except (gym.error.Error, ImportError, AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"env {env!r} cannot be made: {error}") from error
+    check_observations(envs)
+    return envs
+
+
+def env_distribution(env: str) -> TaskDistribution:
+    """Return the task distribution of one of our environments, options behind its id included."""
+    distribution: TaskDistribution | None = getattr(make_envs(env, 1).unwrapped, "distribution", None)
+    if distribution is None:
+        raise InputError(f"env must be one of gents_gym's, with a task distribution, got {env!r}")
+    return distribution

@@ -1,0 +1,109 @@
+"""Sealed files: JSON objects and tables in, bytes with the sha256 of their content out, and back.
+
+A file that was damaged, or never ours, is told by name instead of being used or overwritten.
+"""
+
+import hashlib
+import io
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from PIL import Image
+
+from gents_gym.checks import InputError
+from gents_gym.evaluation.figures import SOFTWARE
+from gents_gym.evaluation.grid import FORMAT
+from gents_gym.types import digest
+
+LABEL = b"gents_gym"  # key of the label in a Parquet file's schema
+
+
+def seal(label: Mapping[str, Any], content: str = "") -> str:
+    """Return the sha256 of a label, and of what it stands for."""
+    return hashlib.sha256(json.dumps([label, content], sort_keys=True).encode()).hexdigest()
+
+
+def json_bytes(value: Mapping[str, Any]) -> bytes:
+    """Return a JSON object as text, with its sha256."""
+    return (json.dumps({**value, "sha256": seal(value)}, indent=2) + "\n").encode()
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return an object that :func:`json_bytes` wrote, or raise where it is not whole."""
+    try:
+        data = path.read_bytes()
+        value: dict[str, Any] = json.loads(data)
+        del value["sha256"]
+        whole = json_bytes(value) == data and value["format"] == FORMAT
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise foreign(path) from error
+    if not whole:
+        raise foreign(path)
+    return value
+
+
+def table_bytes(table: pa.Table, label: Mapping[str, Any]) -> bytes:
+    """Return a table as a Parquet file, with a label and the sha256 of both in its schema."""
+    sealed = json.dumps({**label, "sha256": seal(label, _content(table))})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata({LABEL: sealed}), sink, compression="zstd")
+    return sink.getvalue().to_pybytes()
+
+
+def read_table(path: Path) -> tuple[pa.Table, dict[str, Any]]:
+    """Return a table that :func:`table_bytes` wrote and its label, or raise where it is not whole."""
+    try:
+        table = pq.read_table(pa.BufferReader(path.read_bytes()))
+        label = json.loads(table.schema.metadata[LABEL])
+        claimed = label.pop("sha256")
+        whole = claimed == seal(label, _content(table)) and label["format"] == FORMAT
+    except (OSError, ValueError, TypeError, AttributeError, KeyError, pa.ArrowException) as error:
+        raise foreign(path) from error
+    if not whole:
+        raise foreign(path)
+    return table, label
+
+
+def _content(table: pa.Table) -> str:
+    """Return the sha256 of the columns' names, types and values."""
+    return digest(np.array([f"{field.name} {field.type}" for field in table.schema]), *_arrays(table))
+
+
+def _arrays(table: pa.Table) -> Iterator[np.ndarray]:
+    for column in table.columns:
+        if pa.types.is_list(column.type):
+            yield pc.list_value_length(column).to_numpy()
+            column = pc.list_flatten(column)
+        array = column.to_numpy()
+        yield array.astype(str) if array.dtype == object else array
+
+
+def foreign(path: Path) -> InputError:
+    """Return the error that names a file as none of ours."""
+    return InputError(f"'{path}' is damaged or not of this evaluation: move it away, and start again")
+
+
+def read_exactly(path: Path) -> dict[str, Any]:
+    """Return a Parquet file's label, or raise unless every byte is as this version writes it."""
+    table, label = read_table(path)
+    if table_bytes(table, label) != path.read_bytes():
+        raise foreign(path)
+    return label
+
+
+def check_figure(path: Path) -> None:
+    """Raise where a PNG is not whole or not drawn by us."""
+    try:
+        with Image.open(io.BytesIO(path.read_bytes())) as image:
+            image.verify()  # the checksums of its parts
+            ours = image.info.get("Software") == SOFTWARE
+    except (OSError, ValueError, SyntaxError) as error:  # as Pillow calls a broken PNG
+        raise foreign(path) from error
+    if not ours:
+        raise foreign(path)

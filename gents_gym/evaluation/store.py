@@ -1,0 +1,242 @@
+"""The folder of an evaluation: cells' results in, whole and sealed files out, and back.
+
+    manifest.json     what was asked for, with versions, commit and the weights' sha256
+    cells/*.parquet   one file per finished cell; results are these files, all else follows from them
+    times/*.json      the agent's own seconds in each cell, apart from what must be reproducible
+    results.parquet, tasks.json, regret*.png   made of the cells at the end
+    report/           made of the cells on demand, see report.py
+
+All are sealed: on the next start, one that was damaged or never ours is told by name.
+"""
+
+import os
+from dataclasses import asdict, dataclass, replace
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gents_gym.checks import InputError
+from gents_gym.evaluation.figures import draw_regret
+from gents_gym.evaluation.grid import FORMAT, Cell, Manifest, cells, slug
+from gents_gym.evaluation.rollout import Rollout, join
+from gents_gym.evaluation.sealed import (
+    check_figure,
+    foreign,
+    json_bytes,
+    read_exactly,
+    read_json,
+    read_table,
+    seal,
+    table_bytes,
+)
+from gents_gym.files import PART, new_folder, remove_parts, write_whole
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What the folder of an evaluation holds."""
+
+    manifest: Manifest
+    records: dict[str, dict[str, Rollout]]  # by environment and agent; those whose tasks are all played
+    task_hashes: dict[str, dict[str, str | None]]  # sha256 of each block of tasks, by environment and "first-stop"
+    missing: tuple[Cell, ...] = ()  # cells not played yet
+    failures: tuple[str, ...] = ()  # why, of those that this process tried
+
+
+def cell_bytes(cell: Cell, record: Rollout, tasks: str | None) -> bytes:
+    """Return a cell's file: one row per task, with a list over steps for actions, rewards and each regret.
+
+    Args:
+        cell: What was played.
+        record: What happened.
+        tasks: The sha256 of the block of tasks, where the environment has tables.
+    """
+    n_tasks = len(record.actions)
+    columns = {
+        "env": [cell.env] * n_tasks,
+        "agent": [cell.agent] * n_tasks,
+        "privileged": [record.privileged] * n_tasks,
+        "task": list(record.indices),
+        "actions": _lists(record.actions.astype(np.int32)),
+        "rewards": _lists(record.rewards.astype(np.float32)),
+    }
+    for name, steps in record.regret.items():
+        columns[f"regret_{name}"] = _lists(steps.astype(np.float32))
+    return table_bytes(pa.table(columns), {"format": FORMAT, "cell": asdict(cell), "task_sha256": tasks})
+
+
+def _lists(steps: np.ndarray) -> pa.Array:
+    offsets = np.arange(0, steps.size + 1, steps.shape[1], dtype=np.int32)
+    values = pa.array(steps.ravel())
+    # Parquet's own name for what is in a list, so that a table that is read and written again is the same.
+    return pa.ListArray.from_arrays(offsets, values, type=pa.list_(pa.field("element", values.type)))
+
+
+def _record(table: pa.Table) -> Rollout:
+    """Return what a cell's table tells; sums over steps are done in double precision."""
+
+    def steps(name: str, dtype: Any) -> np.ndarray:
+        return pc.list_flatten(table[name]).to_numpy().reshape(len(table), -1).astype(dtype)
+
+    regrets = [name for name in table.column_names if name.startswith("regret_")]
+    return Rollout(
+        steps("actions", np.int64),
+        steps("rewards", np.float64),
+        {name.removeprefix("regret_"): steps(name, np.float64) for name in regrets},
+        tuple(table["task"].to_pylist()),
+        table["privileged"][0].as_py(),
+    )
+
+
+def _cell_path(out: Path, cell: Cell) -> Path:
+    return out / "cells" / f"{cell.name}.parquet"
+
+
+def _time_path(out: Path, cell: Cell) -> Path:
+    return out / "times" / f"{cell.name}.json"
+
+
+def write_cell(out: Path, cell: Cell, data: bytes, seconds: float) -> None:
+    """Write a finished cell; its own file comes last, and with it the cell is done."""
+    _write(_time_path(out, cell), json_bytes({"format": FORMAT, "seconds": seconds}))
+    _write(_cell_path(out, cell), data)
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.parent.mkdir(exist_ok=True)
+        write_whole(path, data)
+    except OSError as error:
+        rule = "what was written stays, and the same command goes on from it"
+        raise InputError(f"'{path}' cannot be written ({error.strerror or error}); {rule}") from error
+
+
+def is_done(out: Path, cell: Cell) -> bool:
+    """Return whether the cell's file is there."""
+    return _cell_path(out, cell).exists()
+
+
+def _read_cell(out: Path, cell: Cell) -> tuple[pa.Table, Rollout, str | None]:
+    table, label = read_table(_cell_path(out, cell))
+    if label.get("cell") != asdict(cell):
+        raise foreign(_cell_path(out, cell))
+    path = _time_path(out, cell)
+    seconds = read_json(path)["seconds"] if path.exists() else np.nan
+    return table, replace(_record(table), seconds=seconds), label["task_sha256"]
+
+
+def open_folder(out: str | Path, manifest: Manifest) -> Path:
+    """Return the folder, ready for the cells of ``manifest``.
+
+    It is new or empty, or holds a run that differs in no more than its environments, agents and number of tasks, and
+    nothing else; of any other nothing is touched.
+    """
+    out = Path(out)
+    if not os.path.exists(out / "manifest.json"):  # Path.exists raises where a name cannot be
+        new_folder("out", out)
+    else:
+        _check_same_run(out, _read_manifest(out), manifest)
+        _check_files(out, manifest)
+        for folder in (out, out / "cells", out / "times"):
+            remove_parts(folder)
+    _write(out / "manifest.json", json_bytes(manifest))
+    return out
+
+
+def _read_manifest(out: Path) -> Manifest:
+    path = out / "manifest.json"
+    if not path.exists():
+        raise InputError(f"out must be the folder of an evaluation, with a manifest.json, got '{out}'")
+    manifest = read_json(path)
+    if not {"run", "env", "agents", "tasks", "weights"} <= manifest.keys():
+        raise foreign(path)
+    return manifest
+
+
+def _check_same_run(out: Path, there: Manifest, here: Manifest) -> None:
+    """Raise, naming what differs, unless the cells of both manifests belong together."""
+    common = [spec for spec in here["agents"] if spec in there["weights"]]
+    pairs = {
+        **{name: (there["run"].get(name), value) for name, value in here["run"].items() if name != "versions"},
+        **{name: (there["run"]["versions"].get(name), value) for name, value in here["run"]["versions"].items()},
+        **{f"weights of {spec}": (there["weights"][spec], here["weights"][spec]) for spec in common},
+    }
+    differ = [f"{name} is {old!r} there, {new!r} here" for name, (old, new) in pairs.items() if old != new]
+    if differ:
+        raise InputError(f"out must be a new folder or that of the same run, got '{out}': {'; '.join(differ)}")
+
+
+def _check_files(out: Path, manifest: Manifest) -> None:
+    """Raise, naming the file, where the folder holds one that is not whole or not of this run."""
+    for path in sorted(path for path in out.rglob("*") if not path.is_dir()):
+        place = path.relative_to(out).as_posix()
+        if path.name.startswith(".") and path.name.endswith(PART):
+            continue  # a killed writer's
+        if place.startswith("report/"):
+            continue  # made of the results, and watched by who makes it
+        if fnmatch(place, "cells/*.parquet"):
+            cell = read_exactly(path).get("cell")
+            if cell is None or Cell(**cell).name != path.stem or cell["run"] != manifest["run"]:
+                raise foreign(path)
+        elif place == "results.parquet":
+            read_exactly(path)
+        elif fnmatch(place, "times/*.json") or place in ("manifest.json", "tasks.json"):
+            read_json(path)
+        elif fnmatch(place, "regret*.png"):
+            check_figure(path)
+        else:
+            raise foreign(path)
+
+
+def load_results(out: str | Path) -> Evaluation:
+    """Return what was found, from the files alone; agents with tasks left to play are not in the records."""
+    return _load(Path(out))[0]
+
+
+def finish(out: Path) -> Evaluation:
+    """Write what follows from the cells: the results in one file, the tasks' hashes and the figures."""
+    found, tables = _load(out)
+    files = {_figure_name(env, found.manifest): draw_regret(agents, env) for env, agents in found.records.items()}
+    if tables:
+        whole = pa.concat_tables(tables, promote_options="default").replace_schema_metadata(None).combine_chunks()
+        label = {"format": FORMAT, "manifest": found.manifest, "tasks": found.task_hashes}
+        files["results.parquet"] = table_bytes(whole, label)
+    if not found.missing:
+        files["tasks.json"] = json_bytes({"format": FORMAT, "sha256_of_tasks": found.task_hashes})
+    for path in (*out.glob("regret*.png"), out / "results.parquet", out / "tasks.json"):
+        if path.name not in files:
+            path.unlink(missing_ok=True)  # made of what an earlier command asked for
+    for name, data in files.items():
+        _write(out / name, data)
+    return found
+
+
+def _figure_name(env: str, manifest: Manifest) -> str:
+    if len(manifest["env"]) == 1:
+        return "regret.png"
+    return f"regret-{slug(env)}--{seal({'env': env})[:6]}.png"
+
+
+def _load(out: Path) -> tuple[Evaluation, list[pa.Table]]:
+    manifest = _read_manifest(out)
+    grid = cells(manifest)
+    missing = tuple(cell for cell in grid if not is_done(out, cell))
+    lacking = {(cell.env, cell.agent) for cell in missing}
+    parts: dict[tuple[str, str], list[Rollout]] = {}
+    hashes: dict[str, dict[str, str | None]] = {}
+    tables = []
+    for cell in grid:
+        if (cell.env, cell.agent) not in lacking:
+            table, record, task_hash = _read_cell(out, cell)
+            if hashes.setdefault(cell.env, {}).setdefault(f"{cell.first}-{cell.stop}", task_hash) != task_hash:
+                raise InputError(f"'{_cell_path(out, cell)}' was played on other tasks than the other agents' cells")
+            parts.setdefault((cell.env, cell.agent), []).append(record)
+            tables.append(table)
+    records: dict[str, dict[str, Rollout]] = {}
+    for (env, agent), pieces in parts.items():
+        records.setdefault(env, {})[agent] = join(pieces)
+    return Evaluation(manifest, records, hashes, missing), tables

@@ -1,0 +1,103 @@
+"""What an experiment found, in words and pictures: records in, Markdown and PNG out."""
+
+import io
+from collections.abc import Mapping
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from gents_gym.evaluation.analysis import Records, totals
+from gents_gym.evaluation.comparison import compare
+from gents_gym.evaluation.figures import METADATA, PALETTE
+from gents_gym.evaluation.rollout import summarize
+from gents_gym.evaluation.tables import to_markdown
+from gents_gym.experiments.catalogue import SCALES, Experiment
+from gents_gym.training.losses import Losses
+
+VERDICTS = {1: "shown", 0: "not shown", -1: "the other way round"}
+
+
+def make_page(
+    name: str,
+    scale: str,
+    experiment: Experiment,
+    records: Mapping[str, Records],
+    losses: Losses | None,
+    seconds: float,
+) -> str:
+    """Return the page of an experiment as Markdown.
+
+    Args:
+        name: The experiment's.
+        scale: Its scale's name.
+        experiment: What it plays and what the paper says.
+        records: By title, what was found, by agent.
+        losses: Of the experiment's models.
+        seconds: How long the command took; less where it went on from an earlier one.
+    """
+    size = SCALES[scale]
+    lines = [
+        f"# {experiment.title}",
+        "",
+        f"The paper: {experiment.paper}",
+        "",
+        f"`gents-gym reproduce {name} --scale {scale}`: {size.tasks} tasks of {size.horizon} decisions, seed 0, test "
+        f"split; this call took {seconds / 60:.1f} minutes.",
+        "",
+    ]
+    for i, title in enumerate(records):
+        lines += [f"![Cumulative regret, {title}]({name}{'' if i == 0 else f'-{i + 1}'}.png)", ""]
+    if experiment.against:
+        lines += [f"![Regret against {experiment.axis}]({name}-against.png)", ""]
+    if experiment.claims:
+        lines += _claims(experiment, records)
+    for title, part in records.items():
+        lines += [to_markdown(title, part).rstrip(), ""]
+    return "\n".join(lines + (_loss_table(losses) if losses is not None else []))
+
+
+def _claims(experiment: Experiment, records: Mapping[str, Records]) -> list[str]:
+    """Return a table of the claims, each with its paired difference in expected and in oracle regret."""
+    lines = ["Less regret, task by task: the first agent's less the second's, mean and 95 % interval.", ""]
+    lines += ["| | claim | expected regret | | oracle regret | |", "|---|---|---:|---|---:|---|"]
+    for title, part in records.items():
+        for better, worse in experiment.claims:
+            cells = [title, f"`{better}` before `{worse}`"]
+            for measure in ("expected", "oracle"):
+                found = compare(part, better, worse, measure)
+                cells += [f"{found.mean:+.1f} ({found.low:+.1f} to {found.high:+.1f})", VERDICTS[found.verdict]]
+            lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def _loss_table(losses: Losses) -> list[str]:
+    """Return the models' losses in nats per step over whole sequences, and above the exact model's."""
+    length = losses.prefixes[-1]
+    lines = ["### Sequence loss", "", "| model | nats per step | above exact |", "|---|---:|---:|"]
+    for name in losses.sums:
+        above = "" if name == "exact" else "{:.5f} ± {:.5f}".format(*losses.gap(name, "exact", length))
+        lines.append(f"| {name} | {'{:.4f} ± {:.4f}'.format(*losses.mean(name, length))} | {above} |")
+    return [*lines, ""]
+
+
+def draw_against(experiment: Experiment, records: Records) -> bytes:
+    """Return a PNG of expected regret, mean ± 1 s.e., against what the experiment varies."""
+    figure = Figure(figsize=(6.4, 4.4), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    panel = figure.subplots()
+    curves: dict[str, list[tuple[float, float, float]]] = {}
+    for agent, (curve, x) in experiment.against.items():
+        found = summarize(totals(records[agent], "expected"))
+        curves.setdefault(curve, []).append((x, found["mean"], found["se"]))
+    for color, (curve, points) in zip(PALETTE, curves.items(), strict=False):
+        places, means, errors = zip(*sorted(points), strict=True)
+        panel.errorbar(places, means, errors, label=curve, color=color, marker="o", capsize=3)
+    if max(x for _, x in experiment.against.values()) > 20:
+        panel.set_xscale("log")
+    panel.set_xlabel(experiment.axis)
+    panel.set_ylabel("expected regret at the end, mean ± 1 s.e.")
+    panel.grid(alpha=0.25)
+    panel.legend(frameon=False)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata=METADATA["png"])
+    return buffer.getvalue()

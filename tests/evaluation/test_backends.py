@@ -1,0 +1,97 @@
+"""Clusters, started here: they give the same bytes as a process of one's own."""
+
+import json
+import socket
+import subprocess
+import sys
+from dataclasses import asdict
+from textwrap import indent
+
+import pytest
+
+from gents_gym import EvaluationConfig, InputError, evaluate
+from gents_gym.evaluation.backends import check_backend, open_backend
+
+SMALL = "gents_gym/Synthetic-v0(horizon=20, n_actions=3)"
+CONFIG = EvaluationConfig(("linucb", "lints(prior=fitted)", "oracle"), (SMALL,), tasks=7, block=3, training_actions=30)
+
+CLUSTERS = {  # how to start one of two nodes; in a process of its own, which ends with it
+    "ray": (
+        "from ray.cluster_utils import Cluster\n"
+        "cluster = Cluster(initialize_head=True, head_node_args={'num_cpus': 1, 'include_dashboard': False})\n"
+        "cluster.add_node(num_cpus=1)\n"
+        "address = cluster.address"
+    ),
+    "dask": (
+        "from distributed import LocalCluster\n"
+        "cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)\n"
+        "address = cluster.scheduler_address"
+    ),
+}
+
+
+def snapshot(out):
+    """Return the bytes of all files but the times."""
+    return {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file() and p.parent.name != "times"}
+
+
+@pytest.fixture
+def alone(tmp_path):
+    evaluate(CONFIG, tmp_path / "alone", workers=1)
+    return snapshot(tmp_path / "alone")
+
+
+@pytest.fixture
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        yield listener.getsockname()[1]  # bound but not listening, so nobody else takes it and nobody answers
+
+
+@pytest.mark.parametrize(("backend", "package"), [("ray", "ray"), ("dask", "distributed")])
+def test_a_cluster_of_two_gives_the_same_bytes(tmp_path, alone, backend, package):
+    pytest.importorskip(package, reason=f"{package} is not installed: pip install 'gents-gym[{backend}]'")
+    script = (
+        "import json, sys\n"
+        "from gents_gym import EvaluationConfig, evaluate\n"
+        f"{CLUSTERS[backend]}\n"
+        "config, out, backend = json.loads(sys.argv[1])\n"
+        "evaluate(EvaluationConfig(**config), out, backend=backend, address=address)\n"
+        "cluster.close() if backend == 'dask' else cluster.shutdown()\n"
+    )
+    arguments = json.dumps([asdict(CONFIG), str(tmp_path / "out"), backend])
+    command = [sys.executable, "-c", f"if __name__ == '__main__':\n{indent(script, ' ')}", arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert snapshot(tmp_path / "out") == alone
+
+
+@pytest.mark.parametrize(("backend", "package"), [("ray", "ray"), ("dask", "distributed")])
+def test_what_is_not_installed_is_told_before_anything_is_touched(tmp_path, monkeypatch, backend, package):
+    monkeypatch.setitem(sys.modules, package, None)  # as Python marks what cannot be imported
+    message = rf"backend '{backend}' needs the package {package}: pip install 'gents-gym\[{backend}\]'"
+    with pytest.raises(InputError, match=message):
+        evaluate(CONFIG, tmp_path / "out", backend=backend)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("backend", "package"), [("ray", "ray"), ("dask", "distributed")])
+def test_an_address_where_nobody_listens(backend, package, free_port):
+    pytest.importorskip(package)
+    address = f"127.0.0.1:{free_port}"
+    with (
+        pytest.raises(
+            InputError, match=rf"address must be that of a running {backend} cluster, got '{address}' \(.*refused"
+        ),
+        open_backend(backend, None, address),
+    ):
+        pass
+
+
+def test_bad_arguments():
+    with pytest.raises(InputError, match="unknown backend 'rai'; did you mean 'ray'"):
+        check_backend("rai", None, None)
+    with pytest.raises(InputError, match="workers must be at least 1, got 0"):
+        check_backend("local", 0, None)
+    with pytest.raises(InputError, match="address must go with the backend ray or dask, got 'x:1' with 'local'"):
+        check_backend("local", None, "x:1")

@@ -1,0 +1,153 @@
+import re
+
+import numpy as np
+import pytest
+
+from gents_gym import EvaluationConfig
+from gents_gym.evaluation import cell as module
+from gents_gym.evaluation.cell import play
+from gents_gym.evaluation.grid import cells, plan
+from gents_gym.tasks.synthetic import Synthetic
+
+SMALL = "gents_gym/Synthetic-v0(horizon=20, n_actions=3)"
+THEIRS = """
+import numpy as np
+
+
+class Wild:
+    def __init__(self, how):
+        self.how = how
+
+    def reset(self, info, rngs):
+        self.n_tasks, self.steps = len(info), 0
+
+    def act(self, context):
+        self.steps += 1
+        actions = np.zeros(self.n_tasks, int)
+        if self.steps == 4:
+            if self.how == "raise":
+                raise RuntimeError("two\\nlines")
+            if self.how == "exit":
+                raise SystemExit(1)
+            if self.how == "nan":
+                actions = actions.astype(float)
+            actions[2] = np.nan if self.how == "nan" else 3
+        return actions
+
+    def observe(self, context, action, outcome):
+        pass
+
+
+class One:
+    def reset(self, info, rng):
+        self.steps = 0
+
+    def act(self, observation):
+        self.steps += 1
+        return 1 // (5 - self.steps)
+
+
+class Hoarder:  # forgets nothing between blocks
+    seen = 0
+
+    def reset(self, info, rngs):
+        self.n_tasks = len(info)
+
+    def act(self, context):
+        self.seen += 1
+        return np.full(self.n_tasks, self.seen % 3)
+
+    def observe(self, context, action, outcome):
+        pass
+
+    def fit(self, rows):
+        self.rows = len(rows)
+        return self
+"""
+
+
+@pytest.fixture(autouse=True)
+def theirs(tmp_path, monkeypatch):
+    (tmp_path / "their_cells.py").write_text(THEIRS)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def grid(*agents, **changes):
+    settings = {"env": (SMALL,), "tasks": 9, "block": 5, "training_actions": 30, **changes}
+    return cells(plan(EvaluationConfig(agents, **settings)))
+
+
+@pytest.mark.parametrize(
+    ("agent", "message"),
+    [
+        (
+            "their_cells:Wild(how=raise)",
+            r"tasks 5 to 8 of .* step 4: RuntimeError: two lines \(their_cells.*line 17\)",
+        ),
+        ("their_cells:Wild(how=exit)", r"tasks 5 to 8 of .* step 4: SystemExit: 1 \(their_cells.py, line 19\)"),
+        ("their_cells:Wild(how=nan)", r"task 7 of .* step 4: action must be a whole number, got nan"),
+        ("their_cells:Wild(how=range)", r"task 7 of .* step 4: action must lie in \[0, 3\), got 3"),
+        ("per-task(agent=their_cells:One)", r"task 5 of .* step 5: ZeroDivisionError: .* \(their_cells.py, line 35\)"),
+    ],
+)
+def test_what_fails_names_agent_task_and_step(agent, message):
+    played = play(grid(agent)[1])
+    assert re.search(message, played.error), played.error
+    assert f"agent {agent!r} failed on" in played.error
+    assert "\n" not in played.error
+    assert played.data == b""
+
+
+def test_agents_are_fitted_to_rows_of_the_train_split_once_for_all_blocks(monkeypatch):
+    asked = []
+    original = Synthetic.sample_actions
+
+    def spy(self, seed, indices, n_rows, split="train"):
+        asked.append((seed, len(indices), n_rows, split))
+        return original(self, seed, indices, n_rows, split)
+
+    monkeypatch.setattr(Synthetic, "sample_actions", spy)
+    module._fitted.cache_clear()
+    module._rows.cache_clear()
+    played = [play(cell) for cell in grid("lints(prior=fitted)", "lints(prior=fitted, intercept=True)", seed=3)]
+    assert all(each.error is None for each in played)
+    assert asked == [(3, 30, 1000, "train")]
+
+
+def test_blocks_carry_nothing_over():
+    first, second = grid("their_cells:Hoarder")
+    forward = [play(first).data, play(second).data]
+    backward = [play(second).data, play(first).data]
+    assert forward == backward[::-1]
+
+
+def test_a_worker_of_other_versions_or_weights_refuses(monkeypatch):
+    (cell,) = grid("greedy", tasks=2)
+    monkeypatch.setattr(module, "versions", lambda: {"numpy": "0"})
+    assert "a worker must have the run's versions" in play(cell).error
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "weights_hash", lambda agent: "0")
+    assert "a worker must have the run's weights" in play(cell).error
+
+
+def test_a_worker_whose_owner_is_gone_stops(monkeypatch):
+    (cell,) = grid("random", tasks=2)
+
+    class Stopped(BaseException):
+        pass
+
+    def stop(status):
+        raise Stopped
+
+    monkeypatch.setattr(module.os, "_exit", stop)
+    with pytest.raises(Stopped):
+        play(cell, owner=-1)
+    assert play(cell, owner=module.os.getpid()).error is None
+
+
+def test_the_agents_own_time_is_told():
+    (cell,) = grid("ts-gen(samples=2)", tasks=2)
+    (quick,) = grid("random", tasks=2)
+    play(cell)  # compiles
+    assert play(cell).seconds > play(quick).seconds > 0
+    assert np.isfinite(play(quick).seconds)

@@ -1,0 +1,32 @@
+import pytest
+
+from gents_gym import InputError
+from gents_gym.evaluation.environments import env_distribution, make_envs
+from gents_gym.tasks.news import News
+from gents_gym.tasks.synthetic import Synthetic
+
+
+def test_options_and_split_reach_the_environment():
+    envs = make_envs("gents_gym/Synthetic-v0(horizon=7, n_actions=3)", 2, "train")
+    envs.reset(seed=4)
+    expected = Synthetic(horizon=7, n_actions=3).sample(4, range(2), "train")
+    assert envs.unwrapped.tasks.content_hash == expected.content_hash
+    assert env_distribution("gents_gym/Synthetic-v0(horizon=7)").sample(0, [0]).horizon == 7
+    assert env_distribution("gents_gym/News-v0(horizon=7)") == News(horizon=7)
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        ("gents_gym/Sinthetic-v0", "env 'gents_gym/Sinthetic-v0' cannot be made: .*Did you mean: `Synthetic`"),
+        ("gents_gym/Synthetic-v0(split=train)", "env's options must be of the task, got 'split'"),
+        ("gents_gym/Synthetic-v0(num_envs=3)", "env's options must be of the task, got 'num_envs'"),
+        ("gents_gym/Synthetic-v0(reward_fn=3)", "reward_fn must map outcomes to rewards, got 3"),
+        ("gents_gym/Synthetic-v0(horizon=0)", "horizon must be at least 1, got 0"),
+        ("CartPole-v1", "envs must observe 'context' and 'action_features'"),
+        ("nowhere:Env-v0", "env 'nowhere:Env-v0' cannot be made: No module named 'nowhere'"),
+    ],
+)
+def test_bad_environments(env, message):
+    with pytest.raises(InputError, match=message):
+        make_envs(env, 1)

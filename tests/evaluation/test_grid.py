@@ -1,0 +1,97 @@
+import hashlib
+import string
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import gents_gym
+from gents_gym import EvaluationConfig, InputError, make_agent
+from gents_gym.evaluation import grid
+from gents_gym.evaluation.grid import cells, plan, slug, weights_hash
+
+SMALL = "gents_gym/Synthetic-v0(horizon=20, n_actions=3)"
+
+
+def config(*agents, **changes):
+    return EvaluationConfig(agents, **{"env": (SMALL,), "tasks": 7, "block": 3, **changes})
+
+
+def test_the_grid_covers_every_task_once_for_each_pair():
+    other = "gents_gym/Synthetic-v0(horizon=5)"
+    found = cells(plan(config("linucb", "oracle", env=(SMALL, other))))
+    assert [(cell.first, cell.stop) for cell in found] == [(0, 3), (3, 6), (6, 7)] * 4
+    pairs = [(cell.env, cell.agent) for cell in found[::3]]
+    assert pairs == [(SMALL, "linucb"), (SMALL, "oracle"), (other, "linucb"), (other, "oracle")]
+
+
+def test_names_are_safe_and_differ_with_all_that_a_result_depends_on():
+    (cell,) = cells(plan(config("random", tasks=3)))
+    others = [
+        replace(cell, agent="random()"),
+        replace(cell, env="gents_gym/Synthetic-v0(horizon=20,n_actions=3)"),
+        replace(cell, first=1),
+        replace(cell, stop=2),
+        replace(cell, weights="0" * 64),
+        replace(cell, run={**cell.run, "seed": 1}),
+        replace(cell, agent="a:B(x='../../é\n" + "y" * 500 + "')"),
+        replace(cell, agent="."),
+    ]
+    names = {each.name for each in (cell, *others)}
+    assert len(names) == 9
+    for name in names:
+        assert set(name) <= set(string.ascii_letters + string.digits + "_.-")
+        assert not name.startswith(".")
+        assert len(name) < 200
+    assert slug("gents_gym/Synthetic-v0(horizon=20)") == "gents_gym-Synthetic-v0-horizon-20"
+
+
+def test_a_manifest_tells_weights_privileged_agents_and_the_commit(tmp_path):
+    agents = ("ts-gen", "softmax(model=synthetic-paper)", "oracle", "ts-gen(model=exact)", "linucb")
+    found = plan(config(*agents))
+    weights = Path(gents_gym.__file__).parent / "models" / "weights"
+    expected = [
+        hashlib.sha256((weights / name / "model.safetensors").read_bytes()).hexdigest()
+        for name in ("synthetic-filter", "synthetic-paper")
+    ]
+    assert found["weights"] == dict(zip(agents, [*expected, None, None, None], strict=True))
+    assert found["privileged"] == ["oracle"]
+    (tmp_path / "model.safetensors").write_bytes(b"1")
+    assert weights_hash(make_agent("greedy", model=str(tmp_path))) == hashlib.sha256(b"1").hexdigest()
+    top = Path(gents_gym.__file__).parent.parent
+    done = subprocess.run(["git", "-C", top, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    assert found["run"]["commit"] == (done.stdout.strip() or None if (top / ".git").exists() else None)
+
+
+def test_a_package_without_checkout_or_git_has_no_commit(monkeypatch, tmp_path):
+    monkeypatch.setattr(gents_gym, "__file__", str(tmp_path / "gents_gym" / "__init__.py"))
+    assert grid._commit() is None
+    (tmp_path / ".git").mkdir()
+    assert grid._commit() is None  # git finds nothing there
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert grid._commit() is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tasks": 0}, "tasks must be at least 1, got 0"),
+        ({"block": 0}, "block must be at least 1, got 0"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"training_actions": 1}, "training_actions must be at least 2, got 1"),
+        ({"split": "tst"}, "unknown split 'tst'; did you mean 'test'"),
+        ({"oracle": "mlpp"}, "unknown policy class 'mlpp'"),
+        ({"oracle": "os:getcwd"}, "policy class 'os:getcwd' must have fit"),
+        ({"env": ()}, "env must name at least one environment, got none"),
+        ({"env": SMALL}, r"env must name at least one environment, got 'gents_gym/Synthetic-v0\("),
+        ({"env": (SMALL, SMALL)}, "env must differ from each other"),
+        ({"env": (SMALL, "nowhere:Env-v0")}, "env 'nowhere:Env-v0' cannot be made"),
+        ({"agents": ()}, "agents must name at least one agent, got none"),
+        ({"agents": ("linucb", "linucb")}, "agents must differ from each other, got linucb linucb"),
+        ({"agents": ("linucb", "linucbb")}, "unknown agent 'linucbb'"),
+    ],
+)
+def test_bad_configurations(changes, message):
+    with pytest.raises(InputError, match=message):
+        plan(replace(config("linucb"), **changes))

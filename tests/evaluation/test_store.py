@@ -1,0 +1,243 @@
+import errno
+import json
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gents_gym import EvaluationConfig, InputError, evaluate, load_results, rollout
+from gents_gym.evaluation import harness, store
+from gents_gym.evaluation.cell import Played, play
+from gents_gym.evaluation.environments import make_envs
+from gents_gym.evaluation.grid import cells, plan
+from gents_gym.tasks.synthetic import Synthetic
+
+SMALL = "gents_gym/Synthetic-v0(horizon=20, n_actions=3)"
+
+
+def config(*agents, **changes):
+    return EvaluationConfig(agents, **{"env": (SMALL,), "tasks": 7, "block": 3, **changes})
+
+
+def snapshot(out):
+    """Return the bytes of all files but the times."""
+    return {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file() and p.parent.name != "times"}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    out = tmp_path_factory.mktemp("finished") / "out"
+    evaluate(config("linucb", "oracle"), out, workers=1)
+    return out
+
+
+@pytest.fixture
+def out(finished, tmp_path):
+    return shutil.copytree(finished, tmp_path / "out")
+
+
+def test_results_are_what_rollouts_give(finished):
+    found = load_results(finished)
+    assert found.missing == found.failures == ()
+    for agent in ("linucb", "oracle"):
+        record = found.records[SMALL][agent]
+        played = rollout(make_envs(SMALL, 7), agent)
+        assert record.indices == tuple(range(7))
+        assert record.privileged == (agent == "oracle")
+        assert np.array_equal(record.actions, played.actions)
+        assert np.array_equal(record.rewards, played.rewards)
+        assert record.rewards.dtype == np.float64
+        for name, steps in played.regret.items():
+            assert np.array_equal(record.regret[name], np.float32(steps))
+        assert 0 < record.seconds_per_decision < 1
+    tasks = Synthetic(horizon=20, n_actions=3)
+    expected = {f"{a}-{b}": tasks.sample(0, range(a, b)).content_hash for a, b in ((0, 3), (3, 6), (6, 7))}
+    assert found.task_hashes == {SMALL: expected}
+    assert json.loads((finished / "tasks.json").read_text())["sha256_of_tasks"] == {SMALL: expected}
+
+
+def test_one_file_has_all_rows_and_the_cells_have_them_too(finished):
+    rows = pq.read_table(finished / "results.parquet").to_pylist()
+    assert [(row["agent"], row["task"]) for row in rows] == [(a, i) for a in ("linucb", "oracle") for i in range(7)]
+    apart = pa.concat_tables(
+        pq.read_table(finished / "cells" / f"{cell.name}.parquet") for cell in cells(load_results(finished).manifest)
+    )
+    assert apart.to_pylist() == rows
+    assert {row["env"] for row in rows} == {SMALL}
+    label = json.loads(pq.read_schema(next((finished / "cells").iterdir())).metadata[b"gents_gym"])
+    assert label["cell"]["run"] == load_results(finished).manifest["run"]
+    assert label["task_sha256"] in load_results(finished).task_hashes[SMALL].values()
+
+
+def test_no_file_tells_when_or_how_fast_it_was_made(finished, tmp_path):
+    evaluate(config("linucb", "oracle"), tmp_path / "again", workers=1)
+    assert snapshot(tmp_path / "again") == snapshot(finished)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["manifest.json", "tasks.json", "results.parquet", "regret.png", "cells/*", "times/*"]
+)
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "other"])
+def test_a_damaged_file_is_named_and_left_alone(out, pattern, damage):
+    path = sorted(out.glob(pattern))[0]
+    data = path.read_bytes()
+    flipped = bytearray(data)
+    flipped[np.random.default_rng(len(data)).integers(len(data))] ^= 1
+    path.write_bytes({"flip": bytes(flipped), "cut": data[:-9], "empty": b"", "other": b"something else"}[damage])
+    before = snapshot(out)
+    with pytest.raises(InputError, match=f"'{path}' is damaged or not of this evaluation"):
+        evaluate(config("linucb", "oracle", "random"), out, workers=1)
+    assert snapshot(out) == before
+
+
+def test_a_foreign_file_is_named_and_left_alone(out, finished, tmp_path):
+    evaluate(config("linucb", seed=1), tmp_path / "other", workers=1)
+    theirs = sorted((tmp_path / "other" / "cells").iterdir())[0]
+    ours = sorted((out / "cells").iterdir())[0]
+    for name, data in (
+        ("notes.txt", b"mine"),
+        (f"cells/{theirs.name}", theirs.read_bytes()),  # another seed's
+        ("cells/renamed.parquet", ours.read_bytes()),
+        ("cells/notes.txt", b"mine"),
+        ("cells/results.parquet", (out / "results.parquet").read_bytes()),
+        ("more/manifest.json", (out / "manifest.json").read_bytes()),
+    ):
+        path = out / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+        with pytest.raises(InputError, match=f"'{path}' is damaged or not of this evaluation"):
+            evaluate(config("linucb", "oracle"), out, workers=1)
+        assert path.read_bytes() == data
+        path.unlink()
+    ours.write_bytes(theirs.read_bytes())
+    with pytest.raises(InputError, match=f"'{ours}' is damaged or not of this evaluation"):
+        load_results(out)
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    (tmp_path / "manifest.json").write_text('{"name": "a web application"}')
+    with pytest.raises(InputError, match=r"manifest.json' is damaged or not of this evaluation"):
+        evaluate(config("linucb"), tmp_path, workers=1)
+    (tmp_path / "manifest.json").write_bytes(store.json_bytes({"format": store.FORMAT, "seconds": 1}))
+    with pytest.raises(InputError, match=r"manifest.json' is damaged or not of this evaluation"):
+        load_results(tmp_path)
+    with pytest.raises(InputError, match=r"out must be the folder of an evaluation, .* got '.*nowhere'"):
+        load_results(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seed": 1}, "seed is 0 there, 1 here"),
+        ({"split": "train"}, "split is 'test' there, 'train' here"),
+        ({"oracle": "logistic(C=1)"}, r"oracle is None there, 'logistic\(C=1\)' here"),
+        ({"block": 2}, "block is 3 there, 2 here"),
+        ({"training_actions": 9, "seed": 1}, "seed is 0 there, 1 here; training_actions is 2000 there, 9 here"),
+    ],
+)
+def test_another_run_is_refused_and_says_what_differs(out, changes, message):
+    before = snapshot(out)
+    with pytest.raises(InputError, match=f"out must be a new folder or that of the same run, got '.*': {message}$"):
+        evaluate(config("linucb", "oracle", **changes), out, workers=1)
+    assert snapshot(out) == before
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (("run", "versions", "numpy"), "numpy is '0' there"),
+        (("run", "commit"), "commit is '0' there"),
+        (("weights", "linucb"), "weights of linucb is '0' there, None here"),
+    ],
+)
+def test_other_code_or_weights_are_refused(out, place, message):
+    manifest = store.read_json(out / "manifest.json")
+    inner = manifest
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = "0"
+    (out / "manifest.json").write_bytes(store.json_bytes(manifest))
+    with pytest.raises(InputError, match=message):
+        evaluate(config("linucb", "oracle"), out, workers=1)
+
+
+def test_a_run_grows_and_shrinks_without_playing_again(out, tmp_path, monkeypatch):
+    other = "gents_gym/Synthetic-v0(horizon=5)"
+    larger = config("random", "oracle", "linucb", tasks=9, env=(SMALL, other))
+    evaluate(larger, tmp_path / "fresh", workers=1)
+    kept = snapshot(out)
+    played = []
+    monkeypatch.setattr(
+        "gents_gym.evaluation.harness.play", lambda cell, owner: played.append(cell) or play(cell, owner)
+    )
+    found = evaluate(larger, out, workers=1)
+    assert len(played) == 18 - 2 * 2  # the two whole blocks of two agents were there
+    fresh = snapshot(tmp_path / "fresh")
+    assert {name: data for name, data in snapshot(out).items() if name in fresh} == fresh
+    assert [p.name for p in sorted(out.glob("regret*"))] == [
+        p.name for p in sorted((tmp_path / "fresh").glob("regret*"))
+    ]
+    assert list(found.records[other]) == ["random", "oracle", "linucb"]
+    played.clear()
+    evaluate(config("linucb", "oracle"), out, workers=1)
+    assert played == []
+    assert {name: data for name, data in snapshot(out).items() if name in kept} == kept
+
+
+def test_a_killed_writers_leftovers_are_removed(out):
+    for name in (".manifest.json.abc.part", "cells/.x.parquet.abc.part", "times/.x.json.abc.part"):
+        (out / name).write_bytes(b"half")
+    evaluate(config("linucb", "oracle"), out, workers=1)
+    assert not list(out.rglob(".*"))
+
+
+def test_a_missing_time_is_no_number(out):
+    shutil.rmtree(out / "times")
+    record = load_results(out).records[SMALL]["linucb"]
+    assert np.isnan(record.seconds_per_decision)
+
+
+@pytest.mark.parametrize("at", [0, 2, 5, 9])
+def test_a_full_disk_loses_nothing(tmp_path, finished, monkeypatch, at):
+    out, writes = tmp_path / "out", []
+    original = store.write_whole
+
+    def write(path, data):
+        writes.append(path)
+        if len(writes) > at:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return original(path, data)
+
+    monkeypatch.setattr(store, "write_whole", write)
+    with pytest.raises(InputError, match=r"'.*' cannot be written \(No space left on device\); what was written stays"):
+        evaluate(config("linucb", "oracle"), out, workers=1)
+    monkeypatch.undo()
+    evaluate(config("linucb", "oracle"), out, workers=1)
+    assert snapshot(out) == snapshot(finished)
+
+
+def test_cells_of_a_block_must_agree_on_the_tasks(out):
+    manifest = store.read_json(out / "manifest.json")
+    cell = cells(manifest)[-1]
+    path = out / "cells" / f"{cell.name}.parquet"
+    table, label = store.read_table(path)
+    path.write_bytes(store.table_bytes(table, {**label, "task_sha256": "0" * 64}))
+    with pytest.raises(InputError, match=f"'{path}' was played on other tasks"):
+        load_results(out)
+
+
+def test_what_an_earlier_command_asked_for_does_not_stay(out, monkeypatch):
+    monkeypatch.setattr(harness, "play", lambda cell, owner: Played(cell, error="no"))
+    found = evaluate(config("random"), out, workers=1)
+    assert found.records == {}
+    assert {p.name for p in out.iterdir()} == {"manifest.json", "cells", "times"}
+
+
+def test_an_unfinished_agent_is_missing_from_the_records(out):
+    cell = cells(plan(config("linucb", "oracle")))[1]
+    (out / "cells" / f"{cell.name}.parquet").unlink()
+    found = load_results(out)
+    assert list(found.records[SMALL]) == ["oracle"]
+    assert found.missing == (cell,)

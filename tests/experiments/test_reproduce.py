@@ -1,0 +1,72 @@
+"""Experiments at a tiny scale: pages, figures, resuming, other oracles; and the catalogue itself."""
+
+import json
+
+import numpy as np
+import pytest
+
+from gents_gym import InputError, make_agent, make_tasks, registry
+from gents_gym.evaluation.regret import oracle_actions, regret
+from gents_gym.evaluation.store import load_results
+from gents_gym.experiments import run
+from gents_gym.experiments.catalogue import EXPERIMENTS, SCALES, Scale
+from gents_gym.experiments.run import reproduce
+
+NAMES = ("main", "loss-vs-regret", "policy-class", "horizon", "simpler-models", "softmax", "timing", "exact-gap")
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    monkeypatch.setitem(SCALES, "small", Scale(tasks=3, horizon=12, actions=3))
+
+
+def test_the_catalogue_names_what_exists():
+    assert tuple(EXPERIMENTS) == NAMES
+    for experiment in EXPERIMENTS.values():
+        assert len(set(experiment.agents)) == len(experiment.agents)
+        assert {agent for claim in experiment.claims for agent in claim} <= set(experiment.agents)
+        assert set(experiment.against) <= set(experiment.agents)
+        assert set(experiment.models) <= {*registry.MODELS, "exact"}
+        for agent in experiment.agents:
+            make_agent(agent)
+
+
+@pytest.mark.parametrize("name", ["policy-class", "horizon", "timing", "exact-gap"])
+def test_an_experiment_leaves_a_page_with_its_figures(name, tiny, tmp_path):
+    experiment = EXPERIMENTS[name]
+    text = reproduce(name, tmp_path / "out", workers=1).read_text()
+    assert text.startswith(f"# {experiment.title}")
+    assert f"`gents-gym reproduce {name} --scale small`: 3 tasks of 12 decisions" in text
+    for figure in (line.split("(")[1].rstrip(")") for line in text.splitlines() if line.startswith("![")):
+        assert (tmp_path / "out" / figure).read_bytes().startswith(b"\x89PNG")
+    assert len([line for line in text.splitlines() if " before `" in line]) == len(experiment.claims) * len(
+        experiment.oracles
+    )
+    assert ("### Sequence loss" in text) == bool(experiment.models)
+
+
+def test_a_second_call_plays_nothing_again(tiny, tmp_path, monkeypatch):
+    reproduce("horizon", tmp_path, workers=1)
+    monkeypatch.setattr("gents_gym.evaluation.harness._play_all", lambda missing, *_: (1 / 0 for _ in missing))
+    assert reproduce("horizon", tmp_path, workers=1).exists()
+
+
+def test_regret_against_another_oracle_is_of_the_same_actions(tiny, tmp_path):
+    reproduce("policy-class", tmp_path, workers=1)
+    found = load_results(tmp_path / "run50")
+    ((_, records),) = found.records.items()
+    assert json.loads((tmp_path / "run50/manifest.json").read_text())["run"]["oracle"] == "logistic"
+    other = run._against_oracle(found, "mlp")
+    tasks = make_tasks("synthetic", horizon=12).sample(0, range(3), "test")
+    for agent, record in records.items():
+        assert np.array_equal(other[agent].actions, record.actions)
+        expected = regret(tasks, record.actions, oracle_actions(tasks, "mlp"))
+        assert all(np.allclose(other[agent].regret[name], expected[name]) for name in expected)
+    assert run._against_oracle(found, "logistic") is records
+
+
+def test_unknown_names(tmp_path):
+    with pytest.raises(InputError, match="unknown experiment 'mian'; did you mean 'main'"):
+        reproduce("mian", tmp_path)
+    with pytest.raises(InputError, match="unknown scale 'large'"):
+        reproduce("main", tmp_path, scale="large")
