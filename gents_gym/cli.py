@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.table import Table
 from threadpoolctl import threadpool_limits
-from tyro.conf import OmitArgPrefixes, Positional, subcommand
+from tyro.conf import OmitArgPrefixes, OmitSubcommandPrefixes, Positional, subcommand
 
 from gents_gym import registry
 from gents_gym.bench.run import report, run_benchmarks
@@ -29,6 +29,8 @@ from gents_gym.evaluation.grid import EvaluationConfig, cells
 from gents_gym.evaluation.harness import evaluate
 from gents_gym.evaluation.rollout import Rollout
 from gents_gym.files import write_whole
+from gents_gym.news.grammar import invent
+from gents_gym.news.prepare import PrepareConfig, prepare
 from gents_gym.tasks.synthetic import Synthetic
 
 
@@ -312,6 +314,65 @@ class Losses:
 
 
 @dataclass(frozen=True)
+class NewsInvent:
+    """Write synthetic headlines of the package's grammar, one per line."""
+
+    out: Path
+    """A new file."""
+    count: int = 16_000
+    """Distinct headlines."""
+    seed: int = 0
+    """Seed of the grammar."""
+
+    def run(self) -> None:
+        """Invent and write."""
+        if self.out.exists():
+            raise InputError(f"out must be a new file, got '{self.out}'")
+        write_whole(self.out, ("\n".join(invent(self.count, self.seed)) + "\n").encode())
+        print(f"{self.count} synthetic headlines written to {self.out}")
+
+
+@dataclass(frozen=True)
+class NewsPrepare:
+    """Make a corpus for gents_gym/News-v0 from a file of headlines; a killed run goes on when started again."""
+
+    config: OmitArgPrefixes[PrepareConfig]
+    out: Path
+    """Folder for the corpus; new or empty, or that of an unfinished run of the same command, which goes on."""
+
+    def run(self) -> None:
+        """Prepare and tell what was made."""
+        with _bar() as bars:
+            bar = bars.add_task("headlines", total=None)
+            corpus = prepare(
+                self.config, self.out, on_part=lambda done, total: bars.update(bar, completed=done, total=total)
+            )
+        told = corpus.manifest
+        sizes = ", ".join(f"{size} {name}" for name, size in told["sizes"].items())
+        rows = told["plan"]["rows"]
+        print(f"{rows['rows']} rows, {rows['empty']} empty and {rows['repeated']} repeated ones left out: {sizes}")
+        for name, found in told["scores"].items():
+            same = f"{100 * found['share_of_commonest_value']:.0f} % have the same value"
+            print(f"{name}: {same}, R² {found['ridge_r2']:.2f} from {told['dimensions']} embedding dimensions")
+        print(f'written to {self.out}: gym.make("gents_gym/News-v0", corpus="{self.out}")')
+
+
+@dataclass(frozen=True)
+class News:
+    """Prepare headlines for gents_gym/News-v0."""
+
+    command: OmitArgPrefixes[
+        OmitSubcommandPrefixes[
+            Annotated[NewsPrepare, subcommand("prepare")] | Annotated[NewsInvent, subcommand("invent")]
+        ]
+    ]
+
+    def run(self) -> None:
+        """Run the subcommand."""
+        self.command.run()
+
+
+@dataclass(frozen=True)
 class Bench:
     """Measure speed, each figure as a ratio within one run, with absolute rates beside it."""
 
@@ -332,6 +393,7 @@ Command = (
     | Annotated[Reproduce, subcommand("reproduce")]
     | Annotated[Train, subcommand("train")]
     | Annotated[Losses, subcommand("losses")]
+    | Annotated[News, subcommand("news")]
     | Annotated[Bench, subcommand("bench")]
 )
 
@@ -351,7 +413,7 @@ def main() -> None:
         sys.exit(130)
 
 
-def _parse() -> List | Evaluate | Report | Reproduce | Train | Losses | Bench:
+def _parse() -> List | Evaluate | Report | Reproduce | Train | Losses | News | Bench:
     """Return the command; tyro's boxed complaints become one line."""
     complaint = io.StringIO()
     try:

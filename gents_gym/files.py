@@ -1,12 +1,18 @@
-"""Whole files or none: bytes go to a temporary name first and take the real one when they are on disk."""
+"""Whole files or none: bytes go to a temporary name first and take the real one when they are on disk.
 
+A run that fills a folder keeps its plan there, so that a killed one can go on.
+"""
+
+import json
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from gents_gym.checks import InputError
 
 PART = ".part"  # ending of a file that is being written
+PLAN = "run.json"  # what an unfinished run in a folder is about to do
 
 
 def write_whole(path: str | Path, data: bytes) -> Path:
@@ -50,3 +56,28 @@ def new_folder(name: str, path: str | Path) -> Path:
     except OSError as error:
         raise InputError(f"{name} must be a writable folder, got '{path}' ({error.strerror})") from error
     return path
+
+
+def kept_plan(out: Path) -> Any:
+    """Return the plan of the unfinished run in the folder; None where there is none."""
+    path = out / PLAN
+    try:
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    except (OSError, ValueError) as error:
+        raise InputError(f"out must hold a run to go on with, got '{out}' with a damaged {PLAN}") from error
+
+
+def open_run(out: Path, plan: dict[str, Any]) -> None:
+    """Make the folder with the plan, of JSON values, in it; one with an unfinished run must hold the same plan."""
+    kept = kept_plan(out)
+    if kept is None:
+        new_folder("out", out)
+        write_whole(out / PLAN, (json.dumps(plan, indent=2) + "\n").encode())
+        return
+    if kept != plan:
+        known = kept if isinstance(kept, dict) and isinstance(kept.get("config"), dict) else {"config": {}}
+        odd = [key for key in plan["config"] if known["config"] and known["config"].get(key) != plan["config"][key]]
+        odd = odd or [key for key in plan if known.get(key) != plan[key]]
+        rule = "out must be new, or hold a run of this configuration to go on with"
+        raise InputError(f"{rule}, got '{out}' with another {odd[0]}")
+    remove_parts(out)

@@ -3,11 +3,13 @@
 # Task distributions.
 TASKS = {
     "synthetic": "gents_gym.tasks.synthetic:Synthetic",
+    "news": "gents_gym.tasks.news:News",
 }
 
 # Gymnasium environments: the id, and the arguments that it is registered with.
 ENVIRONMENTS = {
     "gents_gym/Synthetic-v0": {"tasks": "synthetic"},
+    "gents_gym/News-v0": {"tasks": "news"},
 }
 
 # Agents; other distributions add theirs through the entry-point group "gents_gym.agents".

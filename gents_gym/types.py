@@ -39,6 +39,17 @@ def _frozen(array: np.ndarray) -> np.ndarray:
     return view
 
 
+def _check_texts(value: Any, shape: tuple[int, int]) -> np.ndarray:
+    """Return ``value`` as an array of str objects, or raise unless it has ``shape`` and holds nothing else."""
+    try:
+        texts = np.array(value, object)
+    except ValueError:  # a ragged list
+        texts = np.empty(0, object)
+    if texts.shape != shape or not all(isinstance(text, str) for text in texts.flat):
+        raise InputError(f"texts must be texts of shape (B, A)={shape}, got shape {texts.shape}")
+    return texts
+
+
 def digest(*arrays: np.ndarray) -> str:
     """Return the sha256 of the arrays, their types and shapes."""
     digest = hashlib.sha256()
@@ -59,6 +70,8 @@ class Tasks:
         means: True E[R(Y)], (B, T, A) float32, or None where nature's expectations are not known.
         oracle: Id of the policy class that the setting's regret is measured against.
         reward_fn: R, from outcomes to rewards in [0, 1], elementwise.
+        hidden_features: What nature knows of the actions beyond their features, (B, A, H) float32, or None.
+        texts: The actions' texts, (B, A) of str, or None where they have none.
     """
 
     action_features: np.ndarray
@@ -67,6 +80,8 @@ class Tasks:
     means: np.ndarray | None = None
     oracle: str = "logistic"
     reward_fn: RewardFn = identity
+    hidden_features: np.ndarray | None = None
+    texts: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         """Check the shapes against each other and freeze the arrays."""
@@ -78,6 +93,11 @@ class Tasks:
         for name in ("outcomes", "means"):
             if (value := getattr(self, name)) is not None or name == "outcomes":
                 arrays[name] = check_array(name, value, "(B, T, A)", table)
+        if self.hidden_features is not None:
+            hidden = check_array("hidden_features", self.hidden_features, "(B, A, H)", (n_tasks, n_actions, -1))
+            arrays["hidden_features"] = hidden
+        if self.texts is not None:
+            arrays["texts"] = _check_texts(self.texts, (n_tasks, n_actions))
         check_integer("the number of actions", n_actions, 2)
         check_integer("the horizon T", contexts.shape[1], 1)
         for name, array in arrays.items():
@@ -95,22 +115,27 @@ class Tasks:
         """Return the tasks at ``index`` as a batch; an int gives a batch of one."""
         if isinstance(index, int | np.integer):
             index = [index]
-        return replace(self, **{name: array[index] for name, array in self._arrays().items()})
+        return replace(self, **{name: array[index] for name, array in self._parts().items()})
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        named = {name: getattr(self, name) for name in ("action_features", "contexts", "outcomes", "means")}
-        return {name: array for name, array in named.items() if array is not None}
+        """Return the numbers, which hashes are made of."""
+        names = ("action_features", "contexts", "outcomes", "means", "hidden_features")
+        return {name: array for name in names if (array := getattr(self, name)) is not None}
+
+    def _parts(self) -> dict[str, np.ndarray]:
+        """Return all that has an entry per task."""
+        return self._arrays() if self.texts is None else {**self._arrays(), "texts": self.texts}
 
     def put(self, slots: np.ndarray, tasks: "Tasks") -> "Tasks":
         """Return a copy with the tasks at ``slots`` replaced by ``tasks``, in order.
 
-        Where one of the two batches does not know its means, the result does not.
+        Where one of the two batches does not know its means, hidden features or texts, the result does not.
         """
-        theirs, merged = tasks._arrays(), {}
-        means = None if self.means is None or tasks.means is None else self.means
-        for name, array in replace(self, means=means)._arrays().items():
-            merged[name] = array.copy()
-            merged[name][slots] = theirs[name]
+        theirs, merged = tasks._parts(), {}
+        for name, array in self._parts().items():
+            if name in theirs:
+                merged[name] = array.copy()
+                merged[name][slots] = theirs[name]
         return Tasks(**merged, oracle=self.oracle, reward_fn=self.reward_fn)
 
     @property
@@ -148,7 +173,9 @@ class Tasks:
         name = getattr(self.reward_fn, "__qualname__", None)
         if name is None:
             raise InputError(f"reward_fn must be a function with a name to be saved, got {self.reward_fn!r}")
-        labels = {"oracle": self.oracle, "reward_fn": f"{self.reward_fn.__module__}:{name}"}
+        labels: dict[str, Any] = {"oracle": self.oracle, "reward_fn": f"{self.reward_fn.__module__}:{name}"}
+        if self.texts is not None:
+            labels["texts"] = self.texts.tolist()
         seal = digest(np.frombuffer(json.dumps([labels, self.content_hash]).encode(), np.uint8))
         return json.dumps({"format": FORMAT, **labels, "sha256": seal})
 
@@ -170,7 +197,7 @@ class Tasks:
             if labels["format"] != FORMAT:
                 raise ValueError(f"its format is {labels['format']!r}")
             oracle, wanted = labels["oracle"], labels["reward_fn"]
-            tasks = cls(**arrays, oracle=oracle, reward_fn=reward_fn)
+            tasks = cls(**arrays, oracle=oracle, reward_fn=reward_fn, texts=labels.get("texts"))
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"path must be a whole file written by Tasks.save, got '{path}' ({error!r})") from error
         got = json.loads(tasks._label())
@@ -190,19 +217,25 @@ class ActionRows:
         contexts: (N, R, D) float32.
         outcomes: (N, R) float32.
         reward_fn: R, from outcomes to rewards in [0, 1], elementwise.
+        hidden_features: What nature knows of the actions beyond their features, (N, H) float32, or None: privileged.
     """
 
     action_features: np.ndarray
     contexts: np.ndarray
     outcomes: np.ndarray
     reward_fn: RewardFn = identity
+    hidden_features: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         """Check the shapes against each other and freeze the arrays."""
         features = check_array("action_features", self.action_features, "(N, F)", (-1, -1))
         contexts = check_array("contexts", self.contexts, "(N, R, D)", (len(features), -1, -1))
         outcomes = check_array("outcomes", self.outcomes, "(N, R)", contexts.shape[:2])
-        for name, array in (("action_features", features), ("contexts", contexts), ("outcomes", outcomes)):
+        arrays = {"action_features": features, "contexts": contexts, "outcomes": outcomes}
+        if self.hidden_features is not None:
+            hidden = check_array("hidden_features", self.hidden_features, "(N, H)", (len(features), -1))
+            arrays["hidden_features"] = hidden
+        for name, array in arrays.items():
             object.__setattr__(self, name, _frozen(array))
 
     def __len__(self) -> int:

@@ -267,3 +267,33 @@ def test_losses_are_printed_beside_the_exact_ones(monkeypatch, capsys, tmp_path)
     assert "out must be a new file" in capsys.readouterr().err
     assert main(monkeypatch, "losses", "--models", "synthetic-filtr") == 2
     assert "unknown model, and no folder: 'synthetic-filtr'" in capsys.readouterr().err
+
+
+def test_news_from_invented_headlines_to_an_environment(monkeypatch, capsys, tmp_path):
+    lines, out = tmp_path / "lines.txt", tmp_path / "corpus"
+    assert main(monkeypatch, "news", "invent", "--count", 160, "--seed", 3, "--out", lines) == 0
+    assert len(lines.read_text().splitlines()) == 160
+    assert main(monkeypatch, "news", "prepare", "--headlines", lines, "--dimensions", 4, "--out", out) == 0
+    shown = capsys.readouterr().out
+    assert "160 rows, 0 empty and 0 repeated ones left out: 96 train, 24 validation, 40 test" in shown
+    assert f'gym.make("gents_gym/News-v0", corpus="{out}")' in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["invent", "--count", "0", "--out", "x"], "count must be at least 1, got 0"),
+        (["invent", "--out", "lines.txt"], "out must be a new file, got 'lines.txt'"),
+        (["prepare", "--headlines", "no.txt", "--out", "x"], "headlines must be a readable file, got 'no.txt'"),
+        (["prepare", "--headlines", "lines.txt", "--out", "x"], "the split 'train' must have at least 20 headlines"),
+        (["prepare", "--headlines", "lines.txt"], "--out"),
+    ],
+)
+def test_bad_news_input_is_one_line(monkeypatch, capsys, tmp_path, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lines.txt").write_text("One\nTwo\n")
+    assert main(monkeypatch, "news", *arguments) == 2
+    shown = capsys.readouterr().err.strip()
+    assert message in shown
+    assert len(shown.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["lines.txt"]

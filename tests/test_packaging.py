@@ -33,9 +33,9 @@ def built(tmp_path_factory):
 
 def modules():
     files = (p for p in (TOP / "gents_gym").rglob("*.py") if "__pycache__" not in p.parts)
-    folders = (TOP / "gents_gym" / "models" / "weights", TOP / "gents_gym" / "evaluation" / "page")
-    data = (p for folder in folders for p in folder.rglob("*") if p.is_file())
-    return {str(p.relative_to(TOP)) for p in (*files, *data)} | {"gents_gym/py.typed"}
+    folders = ("models/weights", "evaluation/page", "news/bundled")
+    data = (p for folder in folders for p in (TOP / "gents_gym" / folder).rglob("*") if p.is_file())
+    return {str(p.relative_to(TOP)) for p in (*files, *data)} | {"gents_gym/py.typed", "gents_gym/news/grammar.toml"}
 
 
 def test_both_hold_the_whole_package_and_no_global_names(built):
@@ -61,6 +61,7 @@ def test_the_wheel_works_from_a_folder_with_namesakes(built, tmp_path):
         "envs = gym.make_vec('gents_gym/Synthetic-v0', num_envs=2, horizon=3)\n"
         "gents_gym.rollout(envs, gents_gym.make_agent('linucb'))\n"
         "gents_gym.load_model('synthetic-filter')\n"
+        "gym.make('gents_gym/News-v0').reset(seed=0)\n"
         "print(gents_gym.__file__)\n"
     )
     done = subprocess.run(

@@ -152,3 +152,43 @@ def test_task_info_of_one_task_keeps_everything_else():
     one = info[1]
     assert np.array_equal(one.action_features, info.action_features[1:2])
     assert (len(one), one.horizon, one.reward_fn, one.texts) == (1, 7, half, [["c", "d"]])
+
+
+def with_texts(n_tasks=3):
+    rng = np.random.default_rng(0)
+    arrays = [rng.random(shape) for shape in ((n_tasks, 2, 3), (n_tasks, 4, 2), (n_tasks, 4, 2))]
+    texts = [[f"task {i}, “first”", f"task {i}, second"] for i in range(n_tasks)]
+    return Tasks(*arrays, hidden_features=rng.random((n_tasks, 2, 2)), texts=texts)
+
+
+def test_texts_and_hidden_features_go_with_their_tasks(tmp_path):
+    tasks = with_texts()
+    assert tasks[1].texts.tolist() == [["task 1, “first”", "task 1, second"]]
+    assert np.array_equal(tasks[[2, 0]].hidden_features, tasks.hidden_features[[2, 0]])
+    put = tasks.put(np.array([0]), tasks[2])
+    assert put.texts[:, 1].tolist() == ["task 2, second", "task 1, second", "task 2, second"]
+    assert np.array_equal(put.hidden_features[0], tasks.hidden_features[2])
+    bare = Tasks(tasks.action_features, tasks.contexts, tasks.outcomes)
+    assert tasks.put(np.array([0]), bare[2]).texts is None
+    assert bare.put(np.array([0]), tasks[2]).hidden_features is None
+    again = Tasks.load(tasks.save(tmp_path / "tasks.safetensors"))
+    assert again.texts.tolist() == tasks.texts.tolist()
+    assert again.hashes == tasks.hashes
+    assert tasks.hashes != bare.hashes
+
+
+@pytest.mark.parametrize(
+    "texts", [[["a", "b"]], [["a", "b"], ["c"], ["d", "e"]], [["a", 1], ["b", "c"], ["d", "e"]], "abc"]
+)
+def test_bad_texts(texts):
+    tasks = with_texts()
+    with pytest.raises(InputError, match=r"texts must be texts of shape \(B, A\)=\(3, 2\), got shape"):
+        Tasks(tasks.action_features, tasks.contexts, tasks.outcomes, texts=texts)
+
+
+def test_bad_hidden_features():
+    tasks = with_texts()
+    with pytest.raises(InputError, match=r"hidden_features must have shape \(B, A, H\)"):
+        Tasks(tasks.action_features, tasks.contexts, tasks.outcomes, hidden_features=np.zeros((3, 1, 2)))
+    with pytest.raises(InputError, match=r"hidden_features must have shape \(N, H\)"):
+        ActionRows(np.zeros((2, 1)), np.zeros((2, 3, 1)), np.zeros((2, 3)), hidden_features=np.zeros((1, 2)))

@@ -158,7 +158,13 @@ class BanditVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
         self._ended = bool(self._over.any())
         every, mask = np.zeros(self.num_envs, np.int64), np.zeros(self.num_envs, np.bool_)
         every[slots], mask[slots] = numbers, True
-        return {"task": every, "_task": mask}
+        info = {"task": every, "_task": mask}
+        if self._played.texts is not None:
+            texts = np.full(self.num_envs, None, dtype=object)
+            for i in slots:
+                texts[i] = self._played.texts[i].tolist()
+            info |= {"texts": texts, "_texts": mask.copy()}
+        return info
 
     def _check_given(self, given: Any, n_slots: int) -> None:
         if not isinstance(given, Tasks):
@@ -251,18 +257,23 @@ class BanditEnv(gym.Env[Observation, np.int64]):
     Missing Data": A=10, T=500, five context and two action features, binary outcomes from a logistic
     model (:class:`gents_gym.tasks.synthetic.Synthetic`).
 
+    `gents_gym/News-v0` is its news setting: actions are headlines, and outcomes depend on their sentiment and
+    formality (:class:`gents_gym.tasks.news.News`). The bundled headlines are synthetic text.
+
     ## Action Space
     `Discrete(A)`: the action to play.
 
     ## Observation Space
-    `Dict(context=Box(D,), action_features=Box(A, F))`, float32, within ±1e6.
+    `Dict(context=Box(D,), action_features=Box(A, F))`, float32, within ±1e6. In the news setting the action
+    features are embeddings of the headlines.
 
     ## Rewards
     R(Y) of the played action's outcome, in [0, 1]; the outcome itself is `info["outcome"]`.
 
     ## Starting State
     `reset(seed=s)` plays the first task of the stream (s, split), each further `reset()` the next one. Task i
-    depends on (s, split, i) alone. `info["task"]` tells i, or -1 for a task that was handed in.
+    depends on (s, split, i) alone. `info["task"]` tells i, or -1 for a task that was handed in. Where actions
+    have texts, `info["texts"]` of a reset lists all A; a vector environment's has such a list per slot.
 
     ## Episode End
     `terminated` after T decisions, with a context of zeros; `truncated` never.
@@ -271,7 +282,8 @@ class BanditEnv(gym.Env[Observation, np.int64]):
     - `split="test"`: "train", "validation" or "test"; streams of different splits share no task.
     - `render_mode=None`: "rgb_array" or "ansi" show the table, the played cells filled in.
     - `n_actions=10`, `horizon=500`, `context_dim=5`, `reward_fn="identity"`: the sizes and R of
-      `gents_gym/Synthetic-v0`; R by id or as `package.module:function`.
+      both settings; R by id or as `package.module:function`.
+    - `corpus=None`: of `gents_gym/News-v0`, a folder that `gents-gym news prepare` wrote; None is the bundled one.
     - `reset(options={"task": 7})` plays task 7 of the stream, `{"task": tasks}` one that is handed in (a `Tasks`
       batch of one); neither advances the stream.
 
@@ -335,4 +347,5 @@ def _first(observation: Observation) -> Observation:
 
 
 def _first_info(info: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: array[0].item() for key, array in info.items() if not key.startswith("_")}
+    first = {key: array[0] for key, array in info.items() if not key.startswith("_")}
+    return {key: value.item() if isinstance(value, np.generic) else value for key, value in first.items()}

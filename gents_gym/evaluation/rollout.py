@@ -116,9 +116,9 @@ def rollout(
     max_steps = None if max_steps is None else check_integer("max_steps", max_steps, 1)
     own = hasattr(type(envs.unwrapped), "tasks")
     if own:
-        observation, _ = envs.reset(seed=seed, options={"task": list(indices)})
+        observation, shown = envs.reset(seed=seed, options={"task": list(indices)})
     else:
-        observation, _ = envs.reset(seed=check_integer("seed", seed, 0) + indices[0])
+        observation, shown = envs.reset(seed=check_integer("seed", seed, 0) + indices[0])
     tasks: Tasks | None = envs.unwrapped.tasks if own else None  # type: ignore[attr-defined]
     policy_class = None if tasks is None else make_oracle(tasks, oracle)
     privileged = isinstance(agent, Privileged)
@@ -126,7 +126,7 @@ def rollout(
         if tasks is None:
             raise InputError(f"agent {agent!r} needs the tasks' tables, and {envs!r} has none")
         agent = agent.for_tasks(tasks)
-    info = _task_info(envs, observation, tasks)
+    info = _task_info(envs, observation, shown, tasks)
     clock = _Clock()
     clock.time(agent.reset, info, [stream(seed, "agent", index) for index in indices])
     actions, rewards = _play(envs, agent, info, observation["context"].copy(), max_steps, on_step, clock)
@@ -153,8 +153,10 @@ def check_observations(envs: VectorEnv[Any, Any, Any]) -> None:
         raise InputError(f"envs must observe 'context' and 'action_features', got {envs!r} with {space}")
 
 
-def _task_info(envs: VectorEnv[Any, Any, Any], observation: Any, tasks: Tasks | None) -> TaskInfo:
-    """Return what an agent may know, from the first observation alone but for the horizon and R."""
+def _task_info(
+    envs: VectorEnv[Any, Any, Any], observation: Any, shown: dict[str, Any], tasks: Tasks | None
+) -> TaskInfo:
+    """Return what an agent may know, from what reset shows alone but for the horizon and R."""
     features = observation["action_features"].copy()  # (B, A, F); an environment may reuse its buffers
     horizon = envs.spec.max_episode_steps if envs.spec and tasks is None else None
     return TaskInfo(
@@ -163,6 +165,7 @@ def _task_info(envs: VectorEnv[Any, Any, Any], observation: Any, tasks: Tasks | 
         context_dim=int(observation["context"].shape[1]),
         horizon=horizon if tasks is None else tasks.horizon,
         reward_fn=identity if tasks is None else tasks.reward_fn,
+        texts=list(shown["texts"]) if "texts" in shown else None,
     )
 
 

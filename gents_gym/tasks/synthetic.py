@@ -4,14 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
 from gents_gym.checks import check_integer, check_reward
 from gents_gym.randomness import stream
+from gents_gym.tasks.logistic import FEATURE_DIM, count_latents, draw_numbers, draw_outcomes
 from gents_gym.types import ActionRows, RewardFn, Tasks, expected_reward, identity
-
-FEATURE_DIM = 2  # size of Z, and of the part of X that meets it in the cross term
-SPREAD = 0.25  # standard deviation of U_Z, U_X and U_cross around 1
 
 
 @dataclass(frozen=True)
@@ -51,31 +48,7 @@ class Synthetic:
 
     def _draw(self, rngs: list[np.random.Generator], n_actions: int, n_rows: int) -> tuple[np.ndarray, ...]:
         """Draw Z (B, A, 2), X (B, T, D), Y (B, T, A) and P(Y=1) (B, T, A), task i from ``rngs[i]`` alone."""
-        n_latents = 1 + FEATURE_DIM + self.context_dim + FEATURE_DIM  # U_const, U_Z, U_X, U_cross
-        shapes = [(n_actions, FEATURE_DIM), (n_actions, n_latents), (n_rows, self.context_dim)]
-        sizes = [rows * columns for rows, columns in shapes]
-        normal = np.empty((len(rngs), sum(sizes)), np.float32)
-        uniform = np.empty((len(rngs), n_rows, n_actions), np.float32)
-        for i, rng in enumerate(rngs):
-            rng.standard_normal(out=normal[i], dtype=np.float32)
-            rng.random(out=uniform[i], dtype=np.float32)
-        parts = np.split(normal, np.cumsum(sizes)[:-1], axis=1)
-        features, latents, contexts = (
-            part.reshape(len(rngs), *shape) for part, shape in zip(parts, shapes, strict=True)
-        )
-        intercepts, slopes = self._coefficients(features, latents)
-        # In place from here on: fresh arrays of this size cost more than the arithmetic.
-        chances = contexts @ slopes.swapaxes(1, 2)  # (B, T, A)
-        chances += intercepts[:, None]
-        expit(chances, out=chances)
-        outcomes = np.less(uniform, chances, out=uniform)
-        return features, contexts, outcomes, chances
-
-    def _coefficients(self, features: np.ndarray, latents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the intercepts (B, A) and slopes (B, A, D) of the logits."""
-        constant = latents[..., 0]  # (B, A)
-        others = 1 + SPREAD * latents[..., 1:]  # (B, A, 2 + D + 2)
-        by_feature, by_context, cross = np.split(others, [FEATURE_DIM, FEATURE_DIM + self.context_dim], axis=-1)
-        slopes = by_context.copy()  # (B, A, D)
-        slopes[..., :FEATURE_DIM] += cross * features
-        return constant + (by_feature * features).sum(-1), slopes
+        latents_shape = (n_actions, count_latents(self.context_dim))
+        shapes = [(n_actions, FEATURE_DIM), latents_shape, (n_rows, self.context_dim)]
+        (features, latents, contexts), uniform = draw_numbers(rngs, shapes, n_rows, n_actions)
+        return features, contexts, *draw_outcomes(features, latents, contexts, uniform)

@@ -16,7 +16,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 import gents_gym
 from gents_gym.checks import InputError
-from gents_gym.files import new_folder, remove_parts, write_whole
+from gents_gym.files import PLAN, kept_plan, open_run, remove_parts, write_whole
 from gents_gym.models.load import load_model
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.randomness import stream
@@ -61,7 +61,8 @@ def train_to_folder(
     plan = json.loads(json.dumps({"config": asdict(config), "sha256": hashes, "source": source}))
     if _finished(out, plan):
         return load_model(out)
-    _open(out, plan)
+    open_run(out, plan)
+    shutil.rmtree(out / "tensorboard", ignore_errors=True)  # written anew from the history
     seen = 0
 
     def note(progress: Progress) -> None:
@@ -99,38 +100,12 @@ def train_to_folder(
 
 def _finished(out: Path, plan: dict[str, Any]) -> bool:
     """Return whether the folder holds this run, done; its working files go."""
-    if not (out / "config.json").exists() or _kept_plan(out) != plan:
+    if not (out / "config.json").exists() or kept_plan(out) != plan:
         return False
-    for name in ("state.safetensors", "run.json"):
+    for name in ("state.safetensors", PLAN):
         (out / name).unlink(missing_ok=True)
     remove_parts(out)
     return True
-
-
-def _kept_plan(out: Path) -> Any:
-    """Return the plan of the run in the folder; None where there is none."""
-    path = out / "run.json"
-    try:
-        return json.loads(path.read_text()) if path.exists() else None
-    except (OSError, ValueError) as error:
-        raise InputError(f"out must hold a run to go on with, got '{out}' with a damaged run.json") from error
-
-
-def _open(out: Path, plan: dict[str, Any]) -> None:
-    """Make the folder with the plan in it; one that holds an unfinished run must hold the same plan."""
-    kept = _kept_plan(out)
-    if kept is None:
-        new_folder("out", out)
-        write_whole(out / "run.json", (json.dumps(plan, indent=2) + "\n").encode())
-        return
-    if kept != plan:
-        known = kept if isinstance(kept, dict) and isinstance(kept.get("config"), dict) else {"config": {}}
-        odd = [key for key in plan["config"] if known["config"] and known["config"].get(key) != plan["config"][key]]
-        odd = odd or [key for key in plan if known.get(key) != plan[key]]
-        rule = "out must be new, or hold a run of this configuration to go on with"
-        raise InputError(f"{rule}, got '{out}' with another {odd[0]}")
-    remove_parts(out)
-    shutil.rmtree(out / "tensorboard", ignore_errors=True)  # written anew from the history
 
 
 def draw_losses(progress: Progress, config: TrainConfig) -> bytes:

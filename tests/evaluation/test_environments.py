@@ -2,6 +2,7 @@ import pytest
 
 from gents_gym import InputError
 from gents_gym.evaluation.environments import env_distribution, make_envs
+from gents_gym.tasks.news import News
 from gents_gym.tasks.synthetic import Synthetic
 
 
@@ -11,6 +12,7 @@ def test_options_and_split_reach_the_environment():
     expected = Synthetic(horizon=7, n_actions=3).sample(4, range(2), "train")
     assert envs.unwrapped.tasks.content_hash == expected.content_hash
     assert env_distribution("gents_gym/Synthetic-v0(horizon=7)").sample(0, [0]).horizon == 7
+    assert env_distribution("gents_gym/News-v0(horizon=7)") == News(horizon=7)
 
 
 @pytest.mark.parametrize(

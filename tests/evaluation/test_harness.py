@@ -86,6 +86,16 @@ def test_another_oracle_and_another_split(tmp_path):
     assert not set(plain.task_hashes[SMALL].values()) & set(train.task_hashes[SMALL].values())
 
 
+def test_news_is_measured_against_its_own_policy_class(tmp_path):
+    env = "gents_gym/News-v0(horizon=30, n_actions=3)"
+    found = evaluate(config("linucb", "oracle", env=(env,), tasks=2, block=2), tmp_path / "own", workers=1)
+    named = evaluate(config("oracle", env=(env,), tasks=2, block=2, oracle="mlp"), tmp_path / "named", workers=1)
+    oracle = found.records[env]["oracle"]
+    assert not oracle.regret["oracle"].any()
+    assert oracle.actions.tolist() == named.records[env]["oracle"].actions.tolist()
+    assert load_results(tmp_path / "own").records[env]["linucb"].regret["oracle"].any()
+
+
 def test_two_workers_give_the_same_bytes_as_one(tmp_path):
     wanted = config("linucb", "lints(prior=fitted)", "ts-gen", tasks=4)
     for workers in (1, 2):

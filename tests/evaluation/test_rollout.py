@@ -6,6 +6,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from gents_gym import InputError, Rollout, make_agent, rollout
 from gents_gym.evaluation.rollout import join, summarize
+from gents_gym.tasks.news import News
 from gents_gym.tasks.synthetic import Synthetic
 
 ID = "gents_gym/Synthetic-v0"
@@ -119,6 +120,27 @@ def test_agents_observe_outcomes_and_not_rewards(mode):
     agent = Recorder()
     record = rollout(SyncVectorEnv([Drift] * 2, autoreset_mode=mode), agent)
     assert np.array_equal(np.stack(agent.seen, axis=1), 2 * record.rewards)
+
+
+def test_agents_are_told_the_actions_texts_and_nothing_hidden():
+    class Reader:
+        def reset(self, info, rngs):
+            self.info = info
+
+        def act(self, context):
+            return np.zeros(2, int)
+
+        def observe(self, context, action, outcome):
+            pass
+
+    envs, agent = gym.make_vec("gents_gym/News-v0", num_envs=2, horizon=3), Reader()
+    rollout(envs, agent, oracle="logistic", indices=[4, 7])
+    tasks = News(horizon=3).sample(0, [4, 7])
+    assert agent.info.texts == tasks.texts.tolist()
+    assert agent.info[1].texts == [tasks.texts[1].tolist()]
+    assert not hasattr(agent.info, "hidden_features")
+    rollout(gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, horizon=3), agent)
+    assert agent.info.texts is None
 
 
 def test_uneven_episodes_that_nobody_resets_are_refused():

@@ -1,0 +1,134 @@
+"""Files of headlines: MIND's news.tsv, CSV, TSV, JSON lines or plain lines in, (line, text) pairs out."""
+
+import csv
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+from gents_gym.checks import InputError, check_choice, check_integer
+
+FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".txt": "lines"}
+COLUMNS = ("headline", "title")  # looked for where no column is named
+MIND_TITLE = 3  # of news.tsv: id, category, subcategory, title, abstract, url, …
+MIND_ROW = re.compile(r"N\d+\t[^\t]*\t[^\t]*\t")
+
+
+def read_headlines(
+    path: str | Path, format: str = "auto", column: str | None = None, max_length: int = 500
+) -> tuple[list[str], dict[str, int]]:
+    """Return a file's distinct headlines in their order, and how many rows were read, empty or repeated.
+
+    Two headlines that differ in case, spacing or Unicode form alone are one; the first spelling stays.
+
+    Args:
+        path: The file, in UTF-8.
+        format: "mind", "csv", "tsv", "jsonl", "lines", or "auto": by the name's ending, and by the first line.
+        column: The column of a CSV, TSV or JSON lines file; None: "headline" or "title".
+        max_length: A longer headline is an error: most likely it is another column, or a quote that never closes.
+    """
+    check_integer("max_length", max_length, 1)
+    lines = _lines(Path(path))
+    if check_choice("format", format, ("auto", "mind", "csv", "tsv", "jsonl", "lines")) == "auto":
+        format = _guess(Path(path), lines)
+    if column is not None and format in ("mind", "lines"):
+        raise InputError(f"column must be left out for the format {format}, got {column!r}")
+    readers = {"mind": _mind, "csv": _table, "tsv": _table, "jsonl": _json, "lines": _plain}
+    found: dict[str, str] = {}
+    counts = {"rows": 0, "empty": 0, "repeated": 0}
+    for number, raw in readers[format](lines, format, column, str(path)):
+        text = " ".join(unicodedata.normalize("NFC", raw).split())
+        if len(text) > max_length:
+            rule = f"headlines must have at most {max_length} characters, got {len(text)} in line {number} of '{path}'"
+            raise InputError(f"{rule}: name the right --column or --format, or raise --max-length")
+        key = unicodedata.normalize("NFKC", text).casefold()
+        counts["rows"] += 1
+        counts["empty"] += not text
+        counts["repeated"] += bool(text) and key in found
+        if text:
+            found.setdefault(key, text)
+    return list(found.values()), counts
+
+
+def _lines(path: Path) -> list[str]:
+    """Return the file's lines. Only a newline ends one: titles do hold characters that Unicode calls line breaks."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"headlines must be a readable file, got '{path}' ({error.strerror})") from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        hint = "convert it first, for instance with iconv"
+        raise InputError(
+            f"headlines must be UTF-8, got byte 0x{data[error.start]:02x} in line {line} of '{path}': {hint}"
+        ) from error
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+
+
+def _guess(path: Path, lines: list[str]) -> str:
+    format = FORMATS.get(path.suffix.lower())
+    if format is None:
+        rule = f"one of {', '.join(FORMATS)} where no format is given"
+        raise InputError(f"headlines must be a file with an ending that is {rule}, got '{path}': say --format")
+    return "mind" if format == "tsv" and MIND_ROW.match(lines[0]) else format
+
+
+def _plain(lines: list[str], format: str, column: str | None, path: str) -> Iterator[tuple[int, str]]:
+    yield from enumerate(lines, start=1)
+
+
+def _mind(lines: list[str], format: str, column: str | None, path: str) -> Iterator[tuple[int, str]]:
+    """Yield column 4; tabs separate and quotes mean nothing."""
+    for number, line in enumerate(lines, start=1):
+        cells = line.split("\t")
+        if len(cells) <= MIND_TITLE and line:
+            where = f"{len(cells)} columns in line {number} of '{path}'"
+            raise InputError(f"a row of MIND's news.tsv must have a title in column 4, got {where}")
+        yield number, cells[MIND_TITLE] if line else ""
+
+
+def _table(lines: list[str], format: str, column: str | None, path: str) -> Iterator[tuple[int, str]]:
+    reader = csv.reader((line + "\n" for line in lines), delimiter="," if format == "csv" else "\t")
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        index = header.index(_column(column, header, f"'{path}'"))
+        for row in reader:
+            if row and len(row) <= index:
+                where = f"{len(row)} columns in line {reader.line_num} of '{path}'"
+                raise InputError(f"every row must have the column {header[index]!r}, got {where}")
+            yield reader.line_num, row[index] if row else ""
+    except csv.Error as error:
+        raise InputError(
+            f"headlines must be a {format.upper()} file, got '{path}' ({error} in line {reader.line_num})"
+        ) from error
+
+
+def _json(lines: list[str], format: str, column: str | None, path: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            yield number, ""
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise InputError(f"every line must be a JSON object, got line {number} of '{path}' ({error})") from error
+        if not isinstance(row, dict):
+            raise InputError(
+                f"every line must be a JSON object, got a {type(row).__name__} in line {number} of '{path}'"
+            )
+        value = row[_column(column, list(row), f"line {number} of '{path}'")]
+        if value is not None and not isinstance(value, str):
+            raise InputError(f"headlines must be texts, got {value!r} in line {number} of '{path}'")
+        yield number, value or ""
+
+
+def _column(column: str | None, known: list[str], where: str) -> str:
+    wanted = COLUMNS if column is None else (column,)
+    found = next((name for name in wanted if name in known), None)
+    if found is None:
+        rule = " or ".join(repr(name) for name in wanted)
+        raise InputError(f"headlines must have a column {rule}, got {where} with {known[:20]}: say --column")
+    return found
