@@ -2,7 +2,7 @@
 
 import difflib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,6 +85,13 @@ def check_array(name: str, value: Any, axes: str, shape: tuple[int, ...], dtype:
 def _first_bad(array: np.ndarray) -> str:
     where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
     return f"{array[where]} at index {where}"
+
+
+def check_rngs(rngs: Sequence[Any], n_tasks: int) -> Sequence[Any]:
+    """Return ``rngs``, or raise unless there is one generator per task."""
+    if len(rngs) != n_tasks:
+        raise InputError(f"rngs must be one generator per task, B={n_tasks}, got {len(rngs)}")
+    return rngs
 
 
 def check_actions(value: Any, n_tasks: int, n_actions: int) -> np.ndarray:

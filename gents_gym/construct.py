@@ -49,6 +49,20 @@ def make_policy(policy: str, /, reward_fn: RewardFn = identity, **options: Any) 
     return made
 
 
+def get_policy(name: str, policy: Any, reward_fn: RewardFn = identity) -> PolicyClass:
+    """Return the policy class that ``policy`` is or names, or raise; ``name`` is the argument's, for the errors.
+
+    An object brings its own R where it has one, and it must be the task's.
+    """
+    if isinstance(policy, str):
+        return make_policy(policy, reward_fn=reward_fn)
+    if isinstance(policy, type) or not hasattr(policy, "fit"):
+        raise InputError(f"{name} must be a policy class with fit, or its id, got {policy!r}")
+    if getattr(policy, "reward_fn", reward_fn) is not reward_fn:
+        raise InputError(f"{name} must have the task's reward_fn, {reward_fn!r}, got {policy.reward_fn!r}")
+    return policy
+
+
 def make_tasks(tasks: str, /, **options: Any) -> TaskDistribution:
     """Make a task distribution from a registered id ("synthetic") or ``package.module:Class``.
 

@@ -401,5 +401,8 @@ class SequenceModel(Protocol):
         ...
 
     def append(self, state: Any, context: Any, outcome: Any, where: Any = None) -> Any:
-        """Return the state with (N, D) contexts and (N,) outcomes appended, in the rows that ``where`` (N,) picks."""
+        """Return the state with (N, D) contexts and (N,) outcomes appended, in the rows that ``where`` (N,) picks.
+
+        The state that is given stays as it is: imputation starts from it again and again.
+        """
         ...

@@ -18,6 +18,8 @@ def check_model(model: Any) -> None:
     """Raise where a name stands for no model; it is loaded when tasks are faced."""
     if isinstance(model, str | Path):
         model_folder(model)
+    elif not any(hasattr(model, verb) for verb in ("start", "impute")):
+        raise InputError(f"model must be a bundled model's id, a folder or a model, got {model!r}")
 
 
 def get_model(model: Any) -> Any:
@@ -35,9 +37,13 @@ class Belief:
             raise InputError(f"contexts must have {wanted} entries for this model, got {got}")
         self.model = model
         self._info = info
-        features = np.asarray(info.action_features, np.float32)  # (B, A, F)
+        features = check_array("action_features", info.action_features, "(B, A, F)", (len(info), info.n_actions, -1))
         with torch.no_grad():
-            self.state = model.start(torch.tensor(features.reshape(-1, features.shape[2])))
+            if isinstance(model, SequenceModel):  # task by task: products round differently for other numbers of rows
+                states = [model.start(torch.tensor(task)) for task in features]
+                self.state: Any = type(states[0])(*(torch.cat(part) for part in zip(*states, strict=True)))
+            else:
+                self.state = model.start(torch.tensor(features.reshape(-1, features.shape[2])))
 
     def probability(self, context: np.ndarray) -> np.ndarray:
         """Return P(Y=1) of every action, (B, D) to (B, A)."""
@@ -50,7 +56,7 @@ class Belief:
         n_tasks, n_actions = len(self._info), self._info.n_actions
         action = check_actions(action, n_tasks, n_actions)
         outcome = check_binary(outcome, n_tasks)
-        if isinstance(self.model, FilterModel):
+        if type(self.model) is FilterModel:
             self._absorb(context, action, outcome)
             return
         where = torch.from_numpy(action[:, None] == np.arange(n_actions)).reshape(-1)
@@ -65,6 +71,7 @@ class Belief:
             rows = self.model.rows(torch.tensor(context)).numpy()
         shape = (len(self._info), self._info.n_actions, -1)
         mean, covariance = self.state.mean.numpy(), self.state.covariance.numpy()
+        action, outcome = action.copy(), outcome.copy()  # so that the kernel always meets the same kind of array
         absorb_filter(rows, action, outcome, mean.reshape(shape), covariance.reshape(*shape, mean.shape[1]))
 
     def _each(self, context: np.ndarray) -> torch.Tensor:

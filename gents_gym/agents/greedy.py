@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gents_gym.agents.belief import Belief, check_model, get_model
-from gents_gym.checks import InputError, check_number
+from gents_gym.checks import InputError, check_number, check_rngs
 from gents_gym.randomness import Draws
 from gents_gym.types import TaskInfo, expected_reward
 
@@ -59,7 +59,7 @@ class EpsilonGreedy:
         """Face B new tasks."""
         self._greedy.reset(info, rngs)
         self._n_actions = info.n_actions
-        self._uniform = Draws(rngs, "random", 2)
+        self._uniform = Draws(check_rngs(rngs, len(info)), "random", 2)
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,)."""
@@ -87,11 +87,11 @@ class Softmax:
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._greedy.reset(info, rngs)
-        self._gumbel = Draws(rngs, "gumbel", info.n_actions)
+        self._gumbel = Draws(check_rngs(rngs, len(info)), "gumbel", info.n_actions)
 
     def act(self, context: np.ndarray) -> np.ndarray:
-        """Return the actions (B,); the highest of prediction / temperature plus Gumbel noise is a softmax draw."""
-        return (self._greedy.scores(context) / self.temperature + self._gumbel.next()).argmax(axis=1)
+        """Return the actions (B,); the highest of prediction plus temperature times Gumbel noise is a softmax draw."""
+        return (self._greedy.scores(context) + self.temperature * self._gumbel.next()).argmax(axis=1)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Append the outcomes to the model's histories."""

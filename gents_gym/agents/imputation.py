@@ -9,7 +9,7 @@ import torch
 from gents_gym.agents.belief import Belief
 from gents_gym.agents.filter_kernel import impute_filter
 from gents_gym.agents.paper_kernel import impute_paper
-from gents_gym.checks import check_array
+from gents_gym.checks import check_array, check_rngs
 from gents_gym.models.filter import FilterModel
 from gents_gym.models.paper import PaperModel
 from gents_gym.types import History, TaskInfo
@@ -28,6 +28,7 @@ class AutoregressiveImputer:
         self._belief: Belief | None = None
         self._features: np.ndarray | None = None  # of the tasks that the belief is of
         self._length = 0  # rows of the history in the belief
+        self._seen: History | None = None  # that history
 
     def impute(
         self, history: History, contexts: np.ndarray, rngs: Sequence[np.random.Generator], past: bool = True
@@ -35,7 +36,7 @@ class AutoregressiveImputer:
         """Return a completed table (B, T', A).
 
         Args:
-            history: What was observed, t rows; between calls it only grows.
+            history: What was observed, t rows; where it goes on from the last call's, only what is new is appended.
             contexts: (B, T', D).
             rngs: One generator per task; each gives T'·A uniform numbers.
             past: Whether the first t contexts are the history's own; if not, all are new.
@@ -48,11 +49,11 @@ class AutoregressiveImputer:
         seen = np.zeros((n_tasks, n_rows), np.float32)
         if past:
             played[:, : self._length], seen[:, : self._length] = history.actions, history.outcomes
-        uniform = np.stack([rng.random((n_rows, n_actions), np.float32) for rng in rngs])
+        uniform = np.stack([rng.random((n_rows, n_actions), np.float32) for rng in check_rngs(rngs, n_tasks)])
         # The built-in models have fast paths of their own; every other model takes the general way.
-        if isinstance(self.model, PaperModel):
+        if type(self.model) is PaperModel:
             return impute_paper(self.model, belief.state, contexts, played, seen, uniform)
-        if isinstance(self.model, FilterModel) and self.model.head is None:
+        if type(self.model) is FilterModel and self.model.head is None:
             with torch.no_grad():
                 rows = self.model.rows(torch.tensor(contexts)).numpy()
             state = belief.state
@@ -67,12 +68,23 @@ class AutoregressiveImputer:
 
     def _catch_up(self, history: History) -> Belief:
         """Append the history's new rows, or begin anew with other tasks."""
-        if self._belief is None or self._features is not history.action_features or self._length > history.length:
+        if self._belief is None or self._features is not history.action_features or not self._goes_on(history):
             self._belief = self.begin(history.action_features, history.context_dim)
         for t in range(self._length, history.length):
             self._belief.observe(history.contexts[:, t], history.actions[:, t], history.outcomes[:, t])
-        self._length = history.length
+        self._length, self._seen = history.length, history
         return self._belief
+
+    def _goes_on(self, history: History) -> bool:
+        """Return whether the history begins with the rows that the belief holds."""
+        n, seen = self._length, self._seen
+        return n == 0 or (
+            seen is not None
+            and history.length >= n
+            and np.array_equal(history.actions[:, :n], seen.actions)
+            and np.array_equal(history.outcomes[:, :n], seen.outcomes)
+            and np.array_equal(history.contexts[:, :n], seen.contexts)
+        )
 
     def _impute_any(
         self, belief: Belief, contexts: np.ndarray, played: np.ndarray, seen: np.ndarray, uniform: np.ndarray

@@ -14,7 +14,7 @@ from gents_gym.agents.linear import (
     context_features,
     fit_prior,
 )
-from gents_gym.checks import check_choice, check_flag, check_number
+from gents_gym.checks import check_choice, check_flag, check_number, check_rngs
 from gents_gym.randomness import Draws
 from gents_gym.types import ActionRows, TaskInfo
 
@@ -49,7 +49,7 @@ class LinTS:
         self._info = info
         prior = choose_prior("lints", self.prior, info.context_dim + self.intercept, self.noise, self.fitted)
         self._posterior = LinearPosterior(prior, info)
-        self._normal = Draws(rngs, "standard_normal", info.n_actions)
+        self._normal = Draws(check_rngs(rngs, len(info)), "standard_normal", info.n_actions)
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest drawn reward."""

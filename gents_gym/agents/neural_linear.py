@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from gents_gym.agents.belief import get_model
+from gents_gym.agents.belief import check_model, get_model
 from gents_gym.agents.linear import LinearPosterior, LinearPrior, choose_prior, fit_prior
-from gents_gym.checks import InputError, check_actions, check_array, check_choice, check_number
+from gents_gym.checks import InputError, check_actions, check_array, check_choice, check_number, check_rngs
 from gents_gym.randomness import Draws
 from gents_gym.types import ActionRows, TaskInfo
 
@@ -32,6 +32,7 @@ class NeuralLinearTS:
 
     def __post_init__(self) -> None:
         """Check the options."""
+        check_model(self.model)
         check_choice("prior", self.prior, ["isotropic", "fitted"])
         check_number("noise", self.noise, 0, above=True)
 
@@ -48,7 +49,7 @@ class NeuralLinearTS:
         size = self._features(info.action_features[:1, 0], np.zeros((1, info.context_dim))).shape[1]
         prior = choose_prior("neural-linear-ts", self.prior, size, self.noise, self.fitted)
         self._posterior = LinearPosterior(prior, info)
-        self._normal = Draws(rngs, "standard_normal", info.n_actions)
+        self._normal = Draws(check_rngs(rngs, len(info)), "standard_normal", info.n_actions)
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest drawn reward."""

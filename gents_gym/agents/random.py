@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gents_gym.checks import check_rngs
 from gents_gym.randomness import Draws
 from gents_gym.types import TaskInfo
 
@@ -16,7 +17,7 @@ class Random:
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._n_actions = info.n_actions
-        self._uniform = Draws(rngs, "random", 1)
+        self._uniform = Draws(check_rngs(rngs, len(info)), "random", 1)
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return random actions (B,)."""

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from gents_gym.agents.belief import check_binary, check_model, get_model
 from gents_gym.agents.greedy import DEFAULT_MODEL
 from gents_gym.agents.imputation import AutoregressiveImputer
-from gents_gym.checks import InputError, check_actions, check_array, check_flag, check_integer, check_number
-from gents_gym.construct import make_policy
+from gents_gym.checks import InputError, check_actions, check_array, check_flag, check_integer, check_number, check_rngs
+from gents_gym.construct import get_policy, make_policy
 from gents_gym.models.exact import ExactModel
 from gents_gym.types import History, Policy, PolicyClass, TaskInfo
 
@@ -36,6 +37,8 @@ class TSGen:
         check_flag("warm_start", self.warm_start)
         if isinstance(self.policy, str):
             make_policy(self.policy)
+        elif isinstance(self.policy, type) or not hasattr(self.policy, "fit"):
+            raise InputError(f"policy must be a policy class with fit, or its id, got {self.policy!r}")
         if self.model != "exact":
             check_model(self.model)
         if self.m is not None:
@@ -47,16 +50,14 @@ class TSGen:
             raise InputError("m must be given where the horizon is not known, got None")
         model = ExactModel() if self.model == "exact" else get_model(self.model)
         self._imputer = model if hasattr(model, "impute") else AutoregressiveImputer(model)
-        self._bank = np.asarray(model.bank, np.float32) if hasattr(model, "bank") else None
-        self._info, self._rngs = info, rngs
-        self._policy_class: Any = self.policy
-        if isinstance(self.policy, str):
-            self._policy_class = make_policy(self.policy, reward_fn=info.reward_fn)
+        self._info, self._rngs = info, check_rngs(rngs, len(info))
+        self._policy_class: Any = get_policy("policy", self.policy, info.reward_fn)
         if self.m is not None and "weights" not in inspect.signature(self._policy_class.fit).parameters:
             raise InputError(f"policy must have fit(..., weights) for a truncated horizon m, got {self.policy!r}")
         self._last: Policy | None = None
         # Each draw is a task of its own, with the same history: B·M in all.
-        self._features = self._each(np.asarray(info.action_features, np.float32))
+        shape = (len(info), info.n_actions, -1)
+        self._features = self._each(check_array("action_features", info.action_features, "(B, A, F)", shape))
         n_all, size = len(self._features), (info.horizon or 1) + (self.m or 0)
         self._contexts = np.zeros((n_all, size, info.context_dim), np.float32)
         self._actions, self._outcomes = np.zeros((n_all, size), np.int64), np.zeros((n_all, size), np.float32)
@@ -65,6 +66,7 @@ class TSGen:
         self._table, self._weights = cells.swapaxes(2, 3)  # (B·M, size, A) each
         if isinstance(self._imputer, AutoregressiveImputer):
             self._imputer.begin(self._features, info.context_dim)
+        self._bank = _read_bank(model, info.context_dim)
         self._time, self._acted = 0, False
 
     def act(self, context: np.ndarray) -> np.ndarray:
@@ -80,7 +82,9 @@ class TSGen:
         context = self._each(context)
         policy = self._impute_and_fit(context, self._last if self.warm_start else None)
         self._last = policy
-        return policy.scores(context).reshape(len(self._info), self.samples, -1)
+        shape = (len(context), self._info.n_actions)
+        scores = check_array("the policy's scores", policy.scores(context), "(B, A)", shape, np.float64)
+        return scores.reshape(len(self._info), self.samples, -1)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Add the played actions' outcomes to the history."""
@@ -134,6 +138,16 @@ class TSGen:
         for name in ("_contexts", "_actions", "_outcomes", "_table", "_weights"):
             array = getattr(self, name)
             setattr(self, name, np.concatenate([array, np.zeros_like(array)], axis=1))
+
+
+def _read_bank(model: Any, context_dim: int) -> np.ndarray | None:
+    """Return the contexts (n, D) that the model draws from; None where it has none."""
+    if not hasattr(model, "bank"):
+        return None
+    bank = torch.as_tensor(model.bank).detach().numpy()
+    bank = check_array("the model's bank", bank, "(n, D)", (-1, context_dim))
+    check_integer("the number of contexts in the model's bank", len(bank), 1)
+    return bank
 
 
 @dataclass

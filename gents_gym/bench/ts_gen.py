@@ -145,14 +145,15 @@ def _growth(sizes: Sizes) -> dict[str, float]:
     """Return milliseconds per decision against T, A, m and M, and the exponents of power laws fitted to them."""
     n_tasks, steps, found = max(2, sizes.batch // 5), max(3, sizes.decisions // 2), {}
     base = sizes.horizon
+    few = max(1, sizes.batch // 20)  # whole tasks are played where the fits grow with what was observed
     grids: dict[str, dict[int, Callable[[], float]]] = {
         "T": {t: _decisions(TSGen(), n_tasks, steps, t) for t in (base // 4, base // 2, base, 2 * base)},
         "A": {a: _decisions(TSGen(), n_tasks, steps, base, a) for a in (5, 10, 20, 40)},
-        "m": {m: _decisions(TSGen(m=m), n_tasks, steps, base) for m in (32, 64, 128, 256, 512)},
-        "M": {s: _decisions(TSGen(m=32, samples=s), n_tasks, steps, base) for s in (1, 4, 16, 64)},
+        "m": {m: _decisions(TSGen(m=m), few, base, base) for m in (32, 64, 128, 256, 512)},
+        "M": {s: _decisions(TSGen(m=32, samples=s), few, base, base) for s in (1, 4, 16, 64)},
     }
     for letter, grid in grids.items():
-        rates = best_rates({str(value): run for value, run in grid.items()}, sizes.rounds)
+        rates = best_rates({str(value): run for value, run in grid.items()}, sizes.rounds if letter in "TA" else 1)
         times = {int(value): 1000 / per_second for value, per_second in rates.items()}
         found.update({f"ts_gen_milliseconds_{letter}_{value}": time for value, time in times.items()})
         found[f"ts_gen_exponent_{letter}"] = float(np.polyfit(np.log(list(times)), np.log(list(times.values())), 1)[0])

@@ -14,7 +14,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
 from gents_gym.checks import InputError
-from gents_gym.construct import make_policy
+from gents_gym.construct import get_policy
 from gents_gym.types import PolicyClass, Tasks
 
 REGRETS = ("oracle", "expected", "best")
@@ -33,11 +33,7 @@ def oracle_actions(tasks: Tasks, oracle: str | PolicyClass | None = None) -> np.
 
 def make_oracle(tasks: Tasks, oracle: str | PolicyClass | None) -> PolicyClass:
     """Return the policy class that ``oracle`` is or names; None: the setting's own."""
-    if oracle is None or isinstance(oracle, str):
-        return make_policy(oracle or tasks.oracle, reward_fn=tasks.reward_fn)
-    if not hasattr(oracle, "fit"):
-        raise InputError(f"oracle must be a policy class with fit, or its id, got {oracle!r}")
-    return oracle
+    return get_policy("oracle", oracle or tasks.oracle, tasks.reward_fn)
 
 
 def regret(tasks: Tasks, actions: np.ndarray, best_fit: np.ndarray) -> dict[str, np.ndarray]:

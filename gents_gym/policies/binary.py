@@ -52,15 +52,15 @@ class BinaryTable:
             raise InputError(f"outcomes must be 0 or 1 for this policy class, got {bad:g}")
         arrays = {"contexts": contexts, "outcomes": outcomes}
         if self.weights is not None:
-            arrays["weights"] = check_array("weights", self.weights, "(B, T, A)", outcomes.shape)
+            weights = arrays["weights"] = check_array("weights", self.weights, "(B, T, A)", outcomes.shape)
+            if weights.size and weights.min() < 0:
+                raise InputError(f"weights must be at least 0, got {weights.min():g}")
         for name, array in arrays.items():
             object.__setattr__(self, name, array)
 
     def constants(self) -> np.ndarray:
         """Return the outcome of columns that have one alone, and NaN elsewhere, (B, A); 0 where no row counts."""
-        if self.weights is None:
-            rates = self.outcomes.mean(axis=1)
-        else:
-            counts = np.maximum(self.weights.sum(axis=1), 1e-30)
-            rates = np.einsum("bta,bta->ba", self.outcomes, self.weights) / counts
-        return np.where((rates == 0) | (rates == 1), rates, np.nan)
+        ones = self.outcomes == 1
+        counts = np.ones_like(ones) if self.weights is None else self.weights > 0
+        some_one, some_zero = (ones & counts).any(axis=1), (~ones & counts).any(axis=1)
+        return np.where(some_one & some_zero, np.nan, some_one.astype(float))

@@ -14,6 +14,8 @@ from gents_gym.policies.logistic import Logistic, LogisticPolicy
 from gents_gym.policies.tilts import search
 from gents_gym.types import Policy, PolicyClass, RewardFn, identity
 
+ROUNDING = 1e-9  # of a difference of two rates
+
 
 @dataclass(frozen=True, eq=False)
 class Lean:
@@ -122,7 +124,7 @@ class Constrained:
         rewards = np.ascontiguousarray(rewards.swapaxes(1, 2))  # (B', A, P)
         single = _single_action(rewards, group)
         tilts = single.copy()
-        search(rewards, self._lean(points[broken]), group, float(self.epsilon), limited, self.sweeps, tilts)
+        search(rewards, self._lean(points[broken]), group, float(self.epsilon) + ROUNDING, limited, self.sweeps, tilts)
         policy.tilts[broken] = tilts
         # Predictions may round differently for another number of rows and undo a choice: one action alone is safe.
         left = self._breaks(policy, limited)[broken]
@@ -148,7 +150,7 @@ class Constrained:
         chosen = played[..., None] == np.flatnonzero(limited)
         size = len(self.group1)
         differences = np.abs(chosen[:, :size].mean(axis=1) - chosen[:, size:].mean(axis=1))
-        return (differences > self.epsilon).any(axis=1)
+        return (differences > self.epsilon + ROUNDING).any(axis=1)
 
 
 def _single_action(rewards: np.ndarray, group: np.ndarray) -> np.ndarray:

@@ -17,9 +17,11 @@ class MLPPolicy(BinaryPolicy):
     units: np.ndarray  # (B, A, W, K+2): each hidden unit's bias, weights of the context, weight in the output
     biases: np.ndarray  # (B, A), of the outputs
     epochs: np.ndarray  # (B, A): how long each was trained
+    context_dim: int  # D; beyond it, up to K, weights are zeros
 
     def logits(self, contexts: np.ndarray) -> np.ndarray:
         """Return the log odds, (B, T, D) to (B, T, A)."""
+        contexts = check_array("contexts", contexts, "(B, T, D)", (len(self.units), -1, self.context_dim))
         return network_logits(_columns(contexts), self.units, self.biases)
 
 
@@ -82,15 +84,17 @@ class MLP:
         y, counted = np.ascontiguousarray(table.outcomes.swapaxes(1, 2)), np.zeros((0, 0, 0), bool)
         if table.weights is not None:
             counted = np.ascontiguousarray(table.weights.swapaxes(1, 2) > 0)
-        rule = (self.alpha, learning_rate, self.batch, self.tolerance, self.patience)
+        rule = (self.alpha, learning_rate, min(self.batch, x.shape[2]), self.tolerance, self.patience)
         took = train_networks(x, y, counted, np.isnan(constant), units, biases, uniform, *rule)
-        return MLPPolicy(units, biases, took, constant=constant, reward_fn=self.reward_fn)
+        return MLPPolicy(units, biases, took, table.contexts.shape[2], constant=constant, reward_fn=self.reward_fn)
 
     def _start(self, table: BinaryTable, size: int, warm_start: MLPPolicy | None) -> tuple[np.ndarray, np.ndarray]:
         """Return the first weights, (B, A, W, size+2) and (B, A): an earlier solution's, or each action's own draw."""
         n_tasks, _, n_context = table.contexts.shape
         shape = (n_tasks, table.outcomes.shape[2], self.width, size + 2)
         if warm_start is not None:
+            if warm_start.context_dim != n_context:
+                raise InputError(f"warm_start must be of contexts of size D={n_context}, got {warm_start.context_dim}")
             units = check_array("warm_start", warm_start.units, "(B, A, W, K+2)", shape)
             return units.copy(), warm_start.biases.copy()
         rng = np.random.default_rng([self.seed, 0])

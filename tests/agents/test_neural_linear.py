@@ -133,13 +133,17 @@ def reset(agent, n_features=2, context_dim=5):
         (NeuralLinearTS(), (2, 8), "contexts must have 5 entries for this model, got 8"),
         (NeuralLinearTS(), (3, 5), r"action_features must have shape \(N, 2\) for this model, got \(1, 3\)"),
         (NeuralLinearTS(ExactModel()), (2, 5), r"model must have features\(action_features, context\).*got ExactModel"),
-        (NeuralLinearTS("synthetic-papr"), (2, 5), "did you mean 'synthetic-paper'"),
         (NeuralLinearTS(prior="fitted"), (2, 5), r"neural-linear-ts\(prior='fitted'\) has no prior yet: call fit"),
     ],
 )
 def test_models_and_tasks_that_do_not_fit_each_other(agent, sizes, message):
     with pytest.raises(InputError, match=message):
         reset(agent, *sizes)
+
+
+def test_an_unknown_model_is_told_at_once():
+    with pytest.raises(InputError, match="did you mean 'synthetic-paper'"):
+        NeuralLinearTS("synthetic-papr")
 
 
 def test_a_prior_fitted_to_another_models_features():

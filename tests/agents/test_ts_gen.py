@@ -9,11 +9,13 @@ from sklearn.linear_model import LogisticRegression
 
 import gents_gym
 from gents_gym import InputError, TaskInfo, load_model, make_agent, rollout
+from gents_gym.agents.belief import Belief
 from gents_gym.agents.imputation import AutoregressiveImputer
 from gents_gym.agents.ts_gen import GenUCB, TSGen
 from gents_gym.bench.plain import PlainTSGen
 from gents_gym.models.exact import ExactModel, paper_prior
 from gents_gym.models.filter import FilterModel
+from gents_gym.policies.logistic import Logistic
 from gents_gym.randomness import stream
 from gents_gym.tasks.synthetic import Synthetic
 from gents_gym.types import History
@@ -317,10 +319,127 @@ def test_bad_models_policies_and_turns():
 
 
 def test_a_filter_with_a_head_takes_the_general_path():
-    torch_state = torch.random.get_rng_state()
+    """Its tables are those of the same model behind the protocol's three methods."""
     model = FilterModel(type(load_model("synthetic-filter").config)(2, 5, head_width=4))
-    torch.random.set_rng_state(torch_state)
+    generator = torch.Generator().manual_seed(0)
+    for parameter in model.parameters():
+        parameter.data = torch.randn(parameter.shape, generator=generator) / 2
     model.bank = torch.zeros(3, 5)
+    hidden = AnyModel()
+    hidden.inner = model
     seen, contexts = history()
-    table = AutoregressiveImputer(model).impute(seen, contexts, [np.random.default_rng(i) for i in range(4)])
-    assert table.shape == (4, T, A)
+    rngs = [[np.random.default_rng(i) for i in range(4)] for _ in range(2)]
+    tables = [
+        AutoregressiveImputer(each).impute(seen, contexts, part)
+        for each, part in zip((model, hidden), rngs, strict=True)
+    ]
+    assert np.mean(tables[0] != tables[1]) < 0.01
+    model.head = None
+    plain = AutoregressiveImputer(model).impute(seen, contexts, [np.random.default_rng(i) for i in range(4)])
+    assert np.mean(tables[0] != plain) > 0.02
+
+
+def test_a_model_that_overrides_a_built_in_one_is_asked_itself():
+    class Stubborn(FilterModel):
+        def append(self, state, context, outcome, where=None):
+            return state
+
+    model = Stubborn(load_model("synthetic-filter").config)
+    model.load_state_dict(load_model("synthetic-filter").state_dict() | {"bank": model.bank})
+    belief = Belief(model, TaskInfo(np.zeros((1, 2, 2)), 2, 5))
+    before = belief.probability(np.ones((1, 5)))
+    belief.observe(np.ones((1, 5)), np.zeros(1, int), np.zeros(1))
+    assert np.array_equal(belief.probability(np.ones((1, 5))), before)
+
+
+@pytest.mark.parametrize("model", ["synthetic-filter", "synthetic-paper"])
+def test_first_states_are_the_same_bits_in_any_batch(model):
+    tasks = Synthetic().sample(0, range(100))
+    info = TaskInfo(tasks.action_features, 10, 5)
+    together = Belief(load_model(model), info).state
+    for i in (0, 37, 99):
+        for whole, part in zip(together, Belief(load_model(model), info[i]).state, strict=True):
+            assert torch.equal(whole[10 * i : 10 * i + 10], part)
+
+
+def test_another_history_of_the_same_tasks_begins_anew():
+    seen, contexts = history()
+    other = History(seen.action_features, seen.contexts, (seen.actions + 1) % A, 1 - seen.outcomes)
+    imputer = AutoregressiveImputer(load_model("synthetic-filter"))
+    tables = [imputer.impute(h, contexts, [np.random.default_rng(i) for i in range(4)]) for h in (seen, other)]
+    fresh = AutoregressiveImputer(load_model("synthetic-filter"))
+    assert np.array_equal(tables[1], fresh.impute(other, contexts, [np.random.default_rng(i) for i in range(4)]))
+
+
+def test_the_warm_start_is_the_last_policy_or_nothing():
+    given = []
+
+    class Spy:
+        def fit(self, contexts, outcomes, warm_start=None):
+            given.append(warm_start)
+            return gents_gym.make_policy("logistic").fit(contexts, outcomes)
+
+    rollout(make(2), TSGen(policy=Spy(), warm_start=False), max_steps=3)
+    assert given == [None] * 3
+    given.clear()
+    rollout(make(2), TSGen(policy=Spy()), max_steps=3)
+    assert given[0] is None
+    assert all(policy is not None for policy in given[1:])
+
+
+def test_a_policy_class_with_another_reward_is_refused():
+    envs = make(2)
+    with pytest.raises(InputError, match="policy must have the task's reward_fn"):
+        rollout(envs, TSGen(policy=Logistic(reward_fn=np.square)))
+    with pytest.raises(InputError, match="oracle must have the task's reward_fn"):
+        rollout(envs, "random", oracle=Logistic(reward_fn=np.square))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"policy": 3}, "policy must be a policy class with fit, or its id, got 3"),
+        ({"policy": Logistic}, "policy must be a policy class with fit, or its id, got <class"),
+        ({"model": 3}, "model must be a bundled model's id, a folder or a model, got 3"),
+    ],
+)
+def test_what_is_no_policy_class_or_model(options, message):
+    with pytest.raises(InputError, match=message):
+        TSGen(**options)
+
+
+@pytest.mark.parametrize(
+    ("bank", "message"),
+    [
+        (torch.zeros(9, 1), r"the model's bank must have shape \(n, D\), got \(9, 1\)"),
+        (torch.zeros(0, 5), "the number of contexts in the model's bank must be at least 1, got 0"),
+    ],
+)
+def test_bad_banks(bank, message):
+    model = AnyModel()
+    model.bank = bank
+    with pytest.raises(InputError, match=message):
+        rollout(make(), TSGen(model=model))
+
+
+def test_bad_generators_features_and_scores():
+    info, rngs = TaskInfo(np.zeros((3, A, 2), np.float32), A, 5, 4), [np.random.default_rng(i) for i in range(3)]
+    for name in ("ts-gen", "gen-ucb", "epsilon-greedy", "softmax", "lints", "random", "neural-linear-ts"):
+        with pytest.raises(InputError, match="rngs must be one generator per task, B=3, got 1"):
+            make_agent(name).reset(info, rngs[:1])
+    bad = TaskInfo(np.full((3, A, 2), np.nan, np.float32), A, 5, 4)
+    for name in ("ts-gen", "greedy"):
+        with pytest.raises(InputError, match="action_features must be finite"):
+            make_agent(name).reset(bad, rngs)
+
+    class Odd:
+        def fit(self, contexts, outcomes, warm_start=None):
+            return self
+
+        def scores(self, context):
+            return np.zeros((A, len(context)))
+
+    agent = TSGen(policy=Odd())
+    agent.reset(TaskInfo(np.zeros((2, A, 2), np.float32), A, 5, 4), rngs[:2])
+    with pytest.raises(InputError, match="the policy's scores must have shape"):
+        agent.act(np.zeros((2, 5)))

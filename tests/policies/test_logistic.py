@@ -209,3 +209,15 @@ def test_bad_options_and_starts():
     start = Logistic().fit(*problems(2, 20, 3, 3, seed=0))
     with pytest.raises(InputError, match=r"warm_start must have shape \(B, A, 1\+D\)=\(2, 4, 4\), got \(2, 3, 4\)"):
         Logistic().fit(*problems(2, 20, 4, 3, seed=0), warm_start=start)
+
+
+def test_one_outcome_among_those_that_count_is_a_constant_for_any_weights():
+    rng = np.random.default_rng(0)
+    contexts, outcomes = rng.normal(size=(3, 997, 2)), np.ones((3, 997, 2))
+    weights = rng.random((3, 2, 997)).swapaxes(1, 2)
+    assert (Logistic().fit(contexts, outcomes, weights=weights).constant == 1).all()
+    weights, outcomes = np.full((3, 997, 2), 1e4), outcomes.copy()
+    weights[:, 0], outcomes[:, 0] = 1e-4, 0  # too little to show in a rate in float32
+    assert np.isnan(Logistic().fit(contexts, outcomes, weights=weights).constant).all()
+    with pytest.raises(InputError, match="weights must be at least 0, got -1"):
+        Logistic().fit(contexts, outcomes, weights=-np.ones((3, 997, 2)))

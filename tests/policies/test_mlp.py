@@ -189,3 +189,19 @@ def test_bad_tables():
         MLP().fit(contexts, outcomes / 2)
     with pytest.raises(InputError, match=r"outcomes must have shape"):
         MLP().fit(contexts, outcomes[:, 1:])
+
+
+def test_contexts_of_another_size_are_refused():
+    contexts, outcomes = tables()
+    policy = MLP(max_epochs=1).fit(contexts, outcomes)
+    for wrong in (contexts[..., :3], contexts[:1], np.concatenate([contexts, contexts], axis=2)):
+        with pytest.raises(InputError, match=r"contexts must have shape \(B, T, D\)"):
+            policy.scores(wrong)
+    with pytest.raises(InputError, match="warm_start must be of contexts of size D=3, got 5"):
+        MLP().fit(contexts[..., :3], outcomes, warm_start=policy)
+
+
+def test_a_batch_larger_than_the_table_is_the_table():
+    contexts, outcomes = tables()
+    whole, larger = (MLP(max_epochs=2, batch=batch).fit(contexts, outcomes) for batch in (60, 10**9))
+    assert np.array_equal(whole.units, larger.units)
