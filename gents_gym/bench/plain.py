@@ -13,8 +13,9 @@ from gents_gym.models.paper import PaperModel
 class PlainTSGen:
     """TS-Gen with the paper's model and logistic policies: torch and scikit-learn as one would first reach for them.
 
-    All actions of a row go through the head at once, and the statistics of what was observed are kept; an imputed
-    row's are recomputed as the paper writes them: (XᵀX + I)^-1 and XᵀY, flattened and repeated 100 times.
+    All actions of a row go through the head at once, and the statistics of what was observed are kept; with each row
+    they are computed again as the paper writes them, (XᵀX + I)^-1 and XᵀY. It is leaner than the paper's in one point:
+    a statistic that is repeated 100 times enters once, with the copies' weights summed.
     """
 
     def __init__(self, model: PaperModel, action_features: np.ndarray, horizon: int) -> None:
@@ -23,7 +24,7 @@ class PlainTSGen:
         self._features = model.scale_features(torch.tensor(action_features))
         n_actions, size = len(action_features), model.config.context_dim
         self._squares, self._products = torch.zeros(n_actions, size, size), torch.zeros(n_actions, size)
-        self._first = torch.cat([model.plain, model.folded.repeat(1, model.config.repeats) / model.config.repeats], 1)
+        self._first = torch.cat([model.plain, model.folded], 1)
         self._contexts: list[Tensor] = []
         self._played: list[tuple[int, float]] = []
 
@@ -59,7 +60,7 @@ class PlainTSGen:
         inverse = torch.linalg.inv(squares + torch.eye(len(row)))
         statistics = torch.cat([inverse.flatten(1), (inverse @ products[:, :, None])[:, :, 0]], 1)
         plain = torch.cat([self._features, row.expand(len(products), -1)], 1)
-        inputs = torch.cat([plain, statistics.repeat(1, self._model.config.repeats)], 1)
+        inputs = torch.cat([plain, statistics], 1)
         return torch.sigmoid(self._model.last(self._model.hidden(inputs @ self._first.T + self._model.bias)))[:, 0]
 
     def _fit(self, contexts: np.ndarray, column: np.ndarray, context: np.ndarray) -> Any:
