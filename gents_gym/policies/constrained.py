@@ -85,6 +85,8 @@ class Constrained:
             self._base = make_policy(self.base, reward_fn=self.reward_fn)
         if not hasattr(self._base, "fit"):
             raise InputError(f"base must be a policy class's id or have fit, got {self.base!r}")
+        if getattr(self._base, "reward_fn", self.reward_fn) is not self.reward_fn:
+            raise InputError(f"base must have the same reward_fn, {self.reward_fn!r}, got {self._base.reward_fn!r}")
         self._lean = Lean.between(self.group1, self.group2)
 
     def fit(

@@ -292,3 +292,8 @@ def test_bad_tables():
         Constrained(**GOOD).fit(contexts[:, :, :1], outcomes)
     with pytest.raises(InputError, match=r"base must have fit\(..., weights\) where weights are given, got"):
         Constrained(**GOOD, base=Known(np.zeros((2, 3, 3)))).fit(contexts, outcomes, weights=np.ones_like(outcomes))
+
+
+def test_a_base_with_another_reward_is_refused():
+    with pytest.raises(InputError, match="base must have the same reward_fn"):
+        Constrained(**GOOD, base=Logistic(reward_fn=np.square))
