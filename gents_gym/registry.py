@@ -24,6 +24,7 @@ AGENTS = {
     "softmax": "gents_gym.agents.greedy:Softmax",
     "ts-gen": "gents_gym.agents.ts_gen:TSGen",
     "gen-ucb": "gents_gym.agents.ts_gen:GenUCB",
+    "exact-twin": "gents_gym.agents.exact_twin:ExactTwin",
     "per-task": "gents_gym.agents.per_task:PerTask",
 }
 
@@ -39,6 +40,12 @@ MODELS = {
     "synthetic-paper-layers0": "synthetic-paper-layers0",  # with fewer hidden layers
     "synthetic-paper-layers1": "synthetic-paper-layers1",
     "synthetic-paper-layers2": "synthetic-paper-layers2",
+}
+
+# Models by preset: an agent takes the first whose sizes are the task's.
+FAMILIES = {
+    "filter": ("synthetic-filter",),
+    "paper": ("synthetic-paper",),
 }
 
 # Policy classes Π with their fitting rule.

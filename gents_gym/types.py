@@ -72,6 +72,8 @@ class Tasks:
         reward_fn: R, from outcomes to rewards in [0, 1], elementwise.
         hidden_features: What nature knows of the actions beyond their features, (B, A, H) float32, or None.
         texts: The actions' texts, (B, A) of str, or None where they have none.
+        context_map: Nature's features of the contexts, (..., D) to (..., D'), or None where they are the contexts
+            themselves, or not known. Files do not keep it.
     """
 
     action_features: np.ndarray
@@ -82,6 +84,7 @@ class Tasks:
     reward_fn: RewardFn = identity
     hidden_features: np.ndarray | None = None
     texts: np.ndarray | None = None
+    context_map: Callable[[np.ndarray], np.ndarray] | None = None
 
     def __post_init__(self) -> None:
         """Check the shapes against each other and freeze the arrays."""
@@ -136,7 +139,8 @@ class Tasks:
             if name in theirs:
                 merged[name] = array.copy()
                 merged[name][slots] = theirs[name]
-        return Tasks(**merged, oracle=self.oracle, reward_fn=self.reward_fn)
+        context_map = self.context_map if self.context_map is tasks.context_map else None
+        return Tasks(**merged, oracle=self.oracle, reward_fn=self.reward_fn, context_map=context_map)
 
     @property
     def n_actions(self) -> int:

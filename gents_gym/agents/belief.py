@@ -9,7 +9,7 @@ import torch
 from gents_gym.agents.filter_kernel import absorb_filter
 from gents_gym.checks import InputError, check_actions, check_array
 from gents_gym.models.filter import FilterModel
-from gents_gym.models.load import load_model, model_folder
+from gents_gym.models.load import load_fitting_model, model_folders
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.types import TaskInfo
 
@@ -17,14 +17,14 @@ from gents_gym.types import TaskInfo
 def check_model(model: Any) -> None:
     """Raise where a name stands for no model; it is loaded when tasks are faced."""
     if isinstance(model, str | Path):
-        model_folder(model)
+        model_folders(model)
     elif not any(hasattr(model, verb) for verb in ("start", "impute")):
         raise InputError(f"model must be a bundled model's id, a folder or a model, got {model!r}")
 
 
-def get_model(model: Any) -> Any:
-    """Return the model that a name or a folder stands for; a model is returned as it is."""
-    return load_model(model) if isinstance(model, str | Path) else model
+def get_model(model: Any, action_dim: int, context_dim: int) -> Any:
+    """Return the model that a name or a folder stands for, for tasks of these sizes; a model is returned as it is."""
+    return load_fitting_model(model, action_dim, context_dim) if isinstance(model, str | Path) else model
 
 
 class Belief:

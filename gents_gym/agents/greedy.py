@@ -11,14 +11,14 @@ from gents_gym.checks import InputError, check_number, check_rngs
 from gents_gym.randomness import Draws
 from gents_gym.types import TaskInfo, expected_reward
 
-DEFAULT_MODEL = "synthetic-filter"
+DEFAULT_MODEL = "filter"
 
 
 @dataclass
 class Greedy:
     """Plays the action of the highest predicted mean reward."""
 
-    model: Any = DEFAULT_MODEL  # a bundled model's id, a folder, or a model
+    model: Any = DEFAULT_MODEL  # a preset, a bundled model's id, a folder, or a model
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -27,7 +27,7 @@ class Greedy:
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._info = info
-        self._belief = Belief(get_model(self.model), info)
+        self._belief = Belief(get_model(self.model, np.shape(info.action_features)[-1], info.context_dim), info)
 
     def scores(self, context: np.ndarray) -> np.ndarray:
         """Return the predicted mean rewards, (B, D) to (B, A)."""
@@ -46,7 +46,7 @@ class Greedy:
 class EpsilonGreedy:
     """Plays any action with probability ε, and the greedy one else."""
 
-    model: Any = DEFAULT_MODEL  # a bundled model's id, a folder, or a model
+    model: Any = DEFAULT_MODEL  # a preset, a bundled model's id, a folder, or a model
     epsilon: float = 0.1  # probability of a random action
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class EpsilonGreedy:
 class Softmax:
     """Plays actions with probability proportional to exp(prediction / temperature): PreDeToR-τ."""
 
-    model: Any = DEFAULT_MODEL  # a bundled model's id, a folder, or a model
+    model: Any = DEFAULT_MODEL  # a preset, a bundled model's id, a folder, or a model
     temperature: float = 0.05  # the lower, the greedier
 
     def __post_init__(self) -> None:

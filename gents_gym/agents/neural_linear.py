@@ -25,7 +25,7 @@ class NeuralLinearTS:
     x·β alone: N(x·m, xᵀPx).
     """
 
-    model: Any = "synthetic-paper"  # a bundled model's id, a folder, or a model with features(action_features, context)
+    model: Any = "paper"  # a preset, a model's id or folder, or a model with features(action_features, context)
     prior: str = "isotropic"  # N(0, I), or "fitted" to historical rows by fit(rows)
     noise: float = 0.25  # noise variance of the isotropic prior
     fitted: LinearPrior | None = field(default=None, init=False, repr=False)  # what fit(rows) found
@@ -39,13 +39,14 @@ class NeuralLinearTS:
     def fit(self, rows: ActionRows) -> Self:
         """Fit the prior to historical rows; the isotropic prior needs none."""
         if self.prior == "fitted":
-            self.fitted = fit_prior(rows, ModelFeatures(self.model), ridge=RIDGE, floor=FLOOR)
+            features = self._model_features(rows.action_features, rows.contexts.shape[-1])
+            self.fitted = fit_prior(rows, features, ridge=RIDGE, floor=FLOOR)
         return self
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._info = info
-        self._features = ModelFeatures(self.model)
+        self._features = self._model_features(info.action_features, info.context_dim)
         size = self._features(info.action_features[:1, 0], np.zeros((1, info.context_dim))).shape[1]
         prior = choose_prior("neural-linear-ts", self.prior, size, self.noise, self.fitted)
         self._posterior = LinearPosterior(prior, info)
@@ -64,6 +65,9 @@ class NeuralLinearTS:
         played = self._info.action_features[np.arange(len(action)), action]  # (B, F)
         self._posterior.update(self._features(played, context), action, outcome)
 
+    def _model_features(self, action_features: np.ndarray, context_dim: int) -> "ModelFeatures":
+        return ModelFeatures(get_model(self.model, np.shape(action_features)[-1], context_dim))
+
     def _check(self, context: np.ndarray) -> np.ndarray:
         return check_array("context", context, "(B, D)", (len(self._info), self._info.context_dim))
 
@@ -72,9 +76,9 @@ class ModelFeatures:
     """A model's features as a function of arrays: (..., F) and (..., D), broadcast against each other, to (..., K)."""
 
     def __init__(self, model: Any) -> None:
-        """Take the model that a name, a folder or a model stands for."""
-        self._model = get_model(model)
-        if not hasattr(self._model, "features"):
+        """Take the model."""
+        self._model = model
+        if not hasattr(model, "features"):
             raise InputError(f"model must have features(action_features, context) for neural-linear-ts, got {model!r}")
 
     def __call__(self, action_features: np.ndarray, context: np.ndarray) -> np.ndarray:

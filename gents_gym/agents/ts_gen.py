@@ -25,7 +25,7 @@ class TSGen:
     policies fitted to them.
     """
 
-    model: Any = DEFAULT_MODEL  # a bundled model's id, a folder, "exact", or a model
+    model: Any = DEFAULT_MODEL  # a preset, a bundled model's id, a folder, "exact", or a model
     policy: str | PolicyClass = "logistic"  # the policy class that is fitted
     m: int | None = None  # imputed rows per action; None: the whole table, which needs a known horizon
     samples: int = 1  # completed tables per decision
@@ -48,7 +48,8 @@ class TSGen:
         """Face B new tasks."""
         if self.m is None and info.horizon is None:
             raise InputError("m must be given where the horizon is not known, got None")
-        model = ExactModel() if self.model == "exact" else get_model(self.model)
+        known = self.model == "exact"
+        model = ExactModel() if known else get_model(self.model, np.shape(info.action_features)[-1], info.context_dim)
         self._imputer = model if hasattr(model, "impute") else AutoregressiveImputer(model)
         self._info, self._rngs = info, check_rngs(rngs, len(info))
         self._policy_class: Any = get_policy("policy", self.policy, info.reward_fn)
@@ -154,7 +155,7 @@ def _read_bank(model: Any, context_dim: int) -> np.ndarray | None:
 class GenUCB:
     """Plays the action with the highest quantile of the scores over several completed tables."""
 
-    model: Any = DEFAULT_MODEL  # a bundled model's id, a folder, "exact", or a model
+    model: Any = DEFAULT_MODEL  # a preset, a bundled model's id, a folder, "exact", or a model
     policy: str | PolicyClass = "logistic"  # the policy class that is fitted
     m: int | None = 64  # imputed rows per action; None: the whole table
     samples: int = 8  # completed tables per decision

@@ -122,18 +122,18 @@ def versions() -> dict[str, str]:
 def weights_hash(agent: Agent) -> str | None:
     """Return the sha256 of the weights that an agent acts on; None where it has none.
 
-    An agent tells by its attribute ``model``: a bundled model's id, or a folder.
+    An agent tells by its attribute ``model``: a preset, whose bundled models all count, a model's id, or a folder.
     """
     model = getattr(agent, "model", None)
     if not isinstance(model, str | Path):
         return None
-    from gents_gym.models.load import model_folder  # torch; an agent with a model has loaded it already
+    from gents_gym.models.load import model_folders  # torch; an agent with a model has loaded it already
 
     try:
-        path = model_folder(model) / "model.safetensors"
+        paths = [folder / "model.safetensors" for folder in model_folders(model)]
     except InputError:  # "exact", or what else an agent may call its model
         return None
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest() if paths[0].is_file() else None
 
 
 def _commit() -> str | None:

@@ -23,7 +23,8 @@ def paper_prior(features: np.ndarray, n_slopes: int) -> tuple[np.ndarray, np.nda
     """
     features = np.asarray(features, np.float64)
     if features.shape[-1] != FEATURE_DIM:
-        raise InputError(f"action_features must have {FEATURE_DIM} entries for p*, got {features.shape[-1]}")
+        rule = f"action_features must be φ_Z, {FEATURE_DIM} entries, for p* (where φ is hidden, exact-twin knows it)"
+        raise InputError(f"{rule}, got {features.shape[-1]}")
     mean = np.ones((*features.shape[:-1], 1 + n_slopes))
     variance = np.full_like(mean, SPREAD**2)
     mean[..., 0] = features.sum(axis=-1)

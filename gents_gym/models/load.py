@@ -13,14 +13,19 @@ KINDS: dict[str, type[SequenceModel]] = {model.kind: model for model in (FilterM
 WEIGHTS = Path(__file__).parent / "weights"
 
 
-def model_folder(name: str | Path) -> Path:
-    """Return the folder of the bundled model with the id ``name``, or the folder that ``name`` is itself."""
+def model_folders(name: str | Path) -> list[Path]:
+    """Return the folders of the bundled models that ``name`` stands for, or the one folder that it is itself.
+
+    Args:
+        name: A bundled model's id, a preset ("filter") for its models of all settings, or a folder.
+    """
     if not isinstance(name, str | Path):
-        raise InputError(f"a model must be named by its id or folder, got {name!r}")
-    folder = WEIGHTS / registry.MODELS[str(name)] if name in registry.MODELS else Path(name)
-    if not folder.is_dir():
-        check_choice("model, and no folder:", str(name), registry.MODELS)
-    return folder
+        raise InputError(f"a model must be named by its id, its preset or its folder, got {name!r}")
+    ids = registry.FAMILIES.get(str(name), (str(name),))
+    folders = [WEIGHTS / registry.MODELS[id] if id in registry.MODELS else Path(name) for id in ids]
+    if not folders[0].is_dir():
+        check_choice("model, and no folder:", str(name), [*registry.FAMILIES, *registry.MODELS])
+    return folders
 
 
 def load_model(name: str | Path) -> SequenceModel:
@@ -29,7 +34,26 @@ def load_model(name: str | Path) -> SequenceModel:
     Args:
         name: The id of a bundled model ("synthetic-filter"), or a folder that training wrote.
     """
-    return from_pretrained(model_folder(name))
+    folders = model_folders(name)
+    if name in registry.FAMILIES:
+        raise InputError(f"model must be one of {', '.join(registry.FAMILIES[str(name)])}, got the preset {name!r}")
+    return from_pretrained(folders[0])
+
+
+def load_fitting_model(name: str | Path, action_dim: int, context_dim: int) -> SequenceModel:
+    """Return the model that ``name`` stands for; of a preset, the first one of the task's sizes F and D."""
+    models = [from_pretrained(folder) for folder in model_folders(name)]
+    for model in models:
+        if (model.config.action_dim, model.config.context_dim) == (action_dim, context_dim):
+            return model
+    known = ", ".join(
+        f"{id} has {m.config.action_dim} and {m.config.context_dim}"
+        for id, m in zip(registry.FAMILIES.get(str(name), (name,)), models, strict=True)
+    )
+    raise InputError(
+        f"model must be trained on tasks with {action_dim} action features and contexts of {context_dim} entries; "
+        f"{known}: train one with `gents-gym train` and name its folder"
+    )
 
 
 def from_pretrained(folder: Path) -> SequenceModel:

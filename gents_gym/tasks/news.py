@@ -66,6 +66,7 @@ class News:
             reward_fn=self.reward_fn,
             hidden_features=self.headlines.scores[rows],
             texts=self.headlines.texts[rows],
+            context_map=context_features,
         )
 
     def sample_actions(self, seed: int, indices: Sequence[int], n_rows: int, split: str = "train") -> ActionRows:

@@ -130,8 +130,16 @@ def reset(agent, n_features=2, context_dim=5):
 @pytest.mark.parametrize(
     ("agent", "sizes", "message"),
     [
-        (NeuralLinearTS(), (2, 8), "contexts must have 5 entries for this model, got 8"),
-        (NeuralLinearTS(), (3, 5), r"action_features must have shape \(N, 2\) for this model, got \(1, 3\)"),
+        (
+            NeuralLinearTS(),
+            (2, 8),
+            "2 action features and contexts of 8 entries; synthetic-paper has 2 and 5",
+        ),
+        (
+            NeuralLinearTS("synthetic-filter"),
+            (3, 5),
+            "with 3 action features and .*; synthetic-filter has 2 and 5",
+        ),
         (NeuralLinearTS(ExactModel()), (2, 5), r"model must have features\(action_features, context\).*got ExactModel"),
         (NeuralLinearTS(prior="fitted"), (2, 5), r"neural-linear-ts\(prior='fitted'\) has no prior yet: call fit"),
     ],

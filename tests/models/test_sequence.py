@@ -13,7 +13,7 @@ from scipy.special import expit
 import gents_gym
 from gents_gym import InputError, registry
 from gents_gym.models.filter import FilterConfig, FilterModel
-from gents_gym.models.load import KINDS, WEIGHTS, load_model
+from gents_gym.models.load import KINDS, WEIGHTS, load_fitting_model, load_model
 from gents_gym.models.paper import PaperConfig, PaperModel
 from gents_gym.tasks.synthetic import Synthetic
 
@@ -269,7 +269,7 @@ def test_unknown_names_and_other_sizes():
         with pytest.raises(InputError, match="contexts must have 5 entries for this model, got 4"):
             model.logits(torch.zeros(2, 2), torch.zeros(2, 3, 4), torch.zeros(2, 3))
     for name in (None, 3, []):
-        with pytest.raises(InputError, match="a model must be named by its id or folder"):
+        with pytest.raises(InputError, match="a model must be named by its id, its preset or its folder"):
             load_model(name)
 
 
@@ -320,3 +320,16 @@ def test_bundled_weights_are_small_and_hold_no_pickle():
 def test_a_copied_bundle_loads_from_anywhere(tmp_path):
     shutil.copytree(WEIGHTS / registry.MODELS["synthetic-filter"], tmp_path / "mine")
     assert load_model(tmp_path / "mine").kind == "filter"
+
+
+def test_a_preset_stands_for_its_model_of_the_tasks_sizes(tmp_path, monkeypatch):
+    other = FilterModel(FilterConfig(7, 3))
+    other.save_pretrained(tmp_path)
+    monkeypatch.setitem(registry.MODELS, "other", str(tmp_path))
+    monkeypatch.setitem(registry.FAMILIES, "filter", ("synthetic-filter", "other"))
+    assert load_fitting_model("filter", 7, 3).config == other.config
+    assert load_fitting_model("filter", 2, 5).config == load_model("synthetic-filter").config
+    with pytest.raises(InputError, match=r"8 action features.*; synthetic-filter has 2 and 5, other has 7 and 3"):
+        load_fitting_model("filter", 8, 3)
+    with pytest.raises(InputError, match="model must be one of synthetic-filter, other, got the preset 'filter'"):
+        load_model("filter")

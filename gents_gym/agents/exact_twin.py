@@ -1,0 +1,56 @@
+"""TS-Gen with p* itself where nature's features are hidden: tasks in, an agent that knows their φ out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gents_gym.agents.ts_gen import TSGen
+from gents_gym.checks import InputError
+from gents_gym.models.exact import ExactModel
+from gents_gym.types import PolicyClass, TaskInfo, Tasks
+
+
+@dataclass
+class ExactTwin:
+    """TS-Gen that knows φ_Z and φ_X, and so the true prior of every action; of the table it sees what others see.
+
+    Privileged, so it must be given the tasks. In the synthetic setting nothing is hidden, and it is
+    ``ts-gen(model=exact)``.
+    """
+
+    policy: str | PolicyClass = "logistic"  # the policy class that is fitted
+    m: int | None = None  # imputed rows per action; None: the whole table
+    samples: int = 1  # completed tables per decision
+    tasks: Tasks | None = None  # the tasks it knows, given by for_tasks
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        self._agent = self._make()
+
+    def for_tasks(self, tasks: Tasks) -> "ExactTwin":
+        """Return the twin that knows the features of ``tasks``."""
+        return replace(self, tasks=tasks)
+
+    def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
+        """Face the B tasks."""
+        if self.tasks is None:
+            raise InputError("exact-twin needs the tasks' hidden features: use for_tasks(tasks), or rollout")
+        if (hidden := self.tasks.hidden_features) is not None:
+            if self.tasks.context_map is None:
+                raise InputError("tasks must have their context_map beside their hidden_features, got None")
+            info = replace(info, action_features=hidden)
+        self._agent = self._make()
+        self._agent.reset(info, rngs)
+
+    def act(self, context: np.ndarray) -> np.ndarray:
+        """Return the actions (B,)."""
+        return self._agent.act(context)
+
+    def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Add the played actions' outcomes to the history."""
+        self._agent.observe(context, action, outcome)
+
+    def _make(self) -> TSGen:
+        model = ExactModel(context_map=self.tasks.context_map if self.tasks else None)
+        return TSGen(model, self.policy, self.m, self.samples)
