@@ -155,14 +155,16 @@ class Report:
 
 @dataclass(frozen=True)
 class Reproduce:
-    """Run one of the paper's experiments on the synthetic setting; write its figures, tables and verdicts."""
+    """Run one of the paper's experiments; write its figures, tables and verdicts."""
 
     name: Positional[str]
     """main, loss-vs-regret, policy-class, horizon, simpler-models, softmax, timing or exact-gap."""
+    setting: str = "synthetic"
+    """Where it is played."""
     scale: Literal["small", "paper"] = "small"
     """small: minutes on two cores; paper: 500 tasks of 500 decisions."""
     out: Path | None = None
-    """Folder; none: results/reproduce-SCALE. Experiments that share it share what they play; an interrupted one
+    """Folder; none: results/reproduce-SETTING-SCALE. Experiments that share it share what they play; an interrupted one
     goes on."""
     workers: int | None = None
     """Blocks of tasks played at once; none: one per core."""
@@ -171,13 +173,14 @@ class Reproduce:
         """Play, draw, write."""
         from gents_gym.experiments.run import reproduce
 
-        out = self.out or Path("results") / f"reproduce-{self.scale}"
+        out = self.out or Path("results") / f"reproduce-{self.setting}-{self.scale}"
         with _bar() as progress:
             bar = progress.add_task("blocks of tasks", total=None)
             page = reproduce(
                 self.name,
                 out,
                 self.scale,
+                self.setting,
                 self.workers,
                 on_cell=lambda over, total: progress.update(bar, completed=over, total=total),
             )

@@ -1,9 +1,7 @@
 """What each experiment plays and what the paper says of it, as data."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-
-FILTER, PAPER = "synthetic-filter", "synthetic-paper"
 
 
 def on(model: str, agent: str, **options: object) -> str:
@@ -28,6 +26,22 @@ class Experiment:
 
 
 @dataclass(frozen=True)
+class Setting:
+    """Where experiments are played: an environment and the models that were trained for it."""
+
+    env: str
+    oracle: str  # the policy class of its regret, and of TS-Gen in the main comparison
+    exact: str  # TS-Gen with p* itself
+    sizes: Mapping[str, Mapping[int, str]]  # by preset, by training actions; the last one is the setting's model
+    layers: Mapping[int, str]  # the paper preset, by hidden layers
+
+    @property
+    def models(self) -> dict[str, str]:
+        """The whole models, by preset."""
+        return {preset: list(sizes.values())[-1] for preset, sizes in self.sizes.items()}
+
+
+@dataclass(frozen=True)
 class Scale:
     """How much is played."""
 
@@ -38,12 +52,26 @@ class Scale:
 
 SCALES = {"small": Scale(tasks=20, horizon=200, actions=300), "paper": Scale(tasks=500, horizon=500, actions=5000)}
 
-BASELINES = ("lints", "lints(prior=fitted)", "neural-linear-ts", "neural-linear-ts(prior=fitted)", "linucb")
-SIZES = {
-    FILTER: {10: "synthetic-filter-10", 100: "synthetic-filter-100", 1000: "synthetic-filter-1000", 10_000: FILTER},
-    PAPER: {100: "synthetic-paper-100", 1000: "synthetic-paper-1000", 10_000: PAPER},
+SETTINGS = {
+    "synthetic": Setting(
+        env="gents_gym/Synthetic-v0",
+        oracle="logistic",
+        exact="ts-gen(model=exact)",
+        sizes={
+            "paper": {100: "synthetic-paper-100", 1000: "synthetic-paper-1000", 10_000: "synthetic-paper"},
+            "filter": {
+                10: "synthetic-filter-10",
+                100: "synthetic-filter-100",
+                1000: "synthetic-filter-1000",
+                10_000: "synthetic-filter",
+            },
+        },
+        layers={**{n: f"synthetic-paper-layers{n}" for n in range(3)}, 3: "synthetic-paper"},
+    ),
 }
-LAYERS = {n: f"synthetic-paper-layers{n}" for n in range(3)} | {3: PAPER}
+
+BASELINES = ("lints", "lints(prior=fitted)", "neural-linear-ts", "neural-linear-ts(prior=fitted)", "linucb")
+RIVALS = ("greedy", "epsilon-greedy", "softmax")
 HORIZONS = (10, 25, 50, 100, 200)
 
 
@@ -52,103 +80,121 @@ def _steps(specs: list[str]) -> tuple[tuple[str, str], ...]:
     return tuple(zip(specs[1:], specs, strict=False))
 
 
-def _main() -> Experiment:
+def _main(setting: Setting) -> Experiment:
     claims: list[tuple[str, str]] = []
     agents: list[str] = []
-    for model in (PAPER, FILTER):
-        rivals = [on(model, agent) for agent in ("greedy", "epsilon-greedy", "softmax")]
-        agents += [on(model, "ts-gen"), *rivals]
-        claims += [(on(model, "ts-gen"), rival) for rival in (*rivals, *BASELINES)]
+    policy = {} if setting.oracle == "logistic" else {"policy": setting.oracle}
+    for model in setting.models.values():
+        ours, rivals = on(model, "ts-gen", **policy), [on(model, agent) for agent in RIVALS]
+        agents += [ours, *rivals]
+        claims += [(ours, rival) for rival in (*rivals, *BASELINES)]
+    model = setting.models["filter"]
+    several = (on(model, "gen-ucb", **policy), on(model, "ts-gen", **policy, samples=8, m=64))
     return Experiment(
         "Cumulative regret of all agents",
         "TS-Gen has the least regret of all.",
-        (*agents, on(FILTER, "gen-ucb"), on(FILTER, "ts-gen", samples=8, m=64), *BASELINES, "linucb(intercept=True)"),
+        (*agents, *several, *BASELINES, "linucb(intercept=True)"),
         tuple(claims),
+        oracles=(setting.oracle,),
     )
 
 
-def _loss_vs_regret() -> Experiment:
-    specs = {model: {n: on(name, "ts-gen") for n, name in sizes.items()} for model, sizes in SIZES.items()}
+def _loss_vs_regret(setting: Setting) -> Experiment:
+    specs = {preset: {n: on(name, "ts-gen") for n, name in sizes.items()} for preset, sizes in setting.sizes.items()}
     return Experiment(
         "Sequence loss and regret",
         "A model trained on fewer actions has a higher loss, and TS-Gen on it has more regret.",
         tuple(spec for sizes in specs.values() for spec in sizes.values()),
         tuple(claim for sizes in specs.values() for claim in _steps(list(sizes.values()))),
-        models=(*(name for sizes in SIZES.values() for name in sizes.values()), "exact"),
-        against={spec: (model, n) for model, sizes in specs.items() for n, spec in sizes.items()},
+        models=(*(name for sizes in setting.sizes.values() for name in sizes.values()), "exact"),
+        against={spec: (preset, n) for preset, sizes in specs.items() for n, spec in sizes.items()},
         axis="training actions",
     )
 
 
-def _horizon() -> Experiment:
-    specs = {m: on(model, "ts-gen", m=m) for model in (FILTER,) for m in HORIZONS}
-    whole = on(FILTER, "ts-gen")
+def _policy_class(setting: Setting) -> Experiment:
+    logistic, mlp = (on(setting.models["filter"], "ts-gen", policy=policy) for policy in ("logistic", "mlp"))
+    return Experiment(
+        "Policy classes",
+        "TS-Gen works with either policy class, each judged by both oracles.",
+        (logistic, mlp, on(setting.models["filter"], "greedy")),
+        ((logistic, mlp),),
+        oracles=("logistic", "mlp"),
+    )
+
+
+def _horizon(setting: Setting) -> Experiment:
+    model = setting.models["filter"]
+    specs, whole = {m: on(model, "ts-gen", m=m) for m in HORIZONS}, on(model, "ts-gen")
     return Experiment(
         "Truncated imputation horizon",
         "Regret degrades slowly as fewer rows are imputed.",
         (*specs.values(), whole),
         tuple((whole, spec) for spec in specs.values()),
-        against={**{spec: (FILTER, m) for m, spec in specs.items()}, whole: (FILTER, 500)},
+        against={**{spec: (model, m) for m, spec in specs.items()}, whole: (model, 500)},
         axis="imputed rows per action",
     )
 
 
-def _simpler_models() -> Experiment:
-    specs = {n: on(name, "ts-gen") for n, name in LAYERS.items()}
+def _simpler_models(setting: Setting) -> Experiment:
+    specs = {n: on(name, "ts-gen") for n, name in setting.layers.items()}
     return Experiment(
         "Simpler sequence models",
         "A head with fewer hidden layers predicts and plays worse, by little.",
         tuple(specs.values()),
         _steps(list(specs.values())),
-        models=(*LAYERS.values(), "exact"),
-        against={spec: (PAPER, n) for n, spec in specs.items()},
+        models=(*setting.layers.values(), "exact"),
+        against={spec: ("paper", n) for n, spec in specs.items()},
         axis="layers of width 100 between the first and the last",
     )
 
 
-def _softmax() -> Experiment:
-    names = ("greedy", "epsilon-greedy", "softmax")
-    agents = [on(model, agent) for model in (PAPER, FILTER) for agent in (*names, "ts-gen")]
-    pairs = [(on(model, "softmax"), on(model, agent)) for model in (PAPER, FILTER) for agent in names[:2]]
+def _softmax(setting: Setting) -> Experiment:
+    models = setting.models.values()
     return Experiment(
         "Softmax, greedy and ε-greedy",
         "Softmax sampling (PreDeToR-τ) is compared with the greedy agents.",
-        tuple(agents),
-        tuple(pairs),
+        tuple(on(model, agent) for model in models for agent in (*RIVALS, "ts-gen")),
+        tuple((on(model, "softmax"), on(model, agent)) for model in models for agent in RIVALS[:2]),
     )
 
 
-EXPERIMENTS = {
-    "main": _main(),
-    "loss-vs-regret": _loss_vs_regret(),
-    "policy-class": Experiment(
-        "Policy classes",
-        "TS-Gen works with either policy class, each judged by both oracles.",
-        ("ts-gen(policy=logistic)", "ts-gen(policy=mlp)", "greedy"),
-        (("ts-gen(policy=logistic)", "ts-gen(policy=mlp)"),),
-        oracles=("logistic", "mlp"),
-    ),
-    "horizon": _horizon(),
-    "simpler-models": _simpler_models(),
-    "softmax": _softmax(),
-    "timing": Experiment(
+def _timing(setting: Setting) -> Experiment:
+    model, paper = setting.models["filter"], setting.models["paper"]
+    return Experiment(
         "Time per decision",
         "3.1 s with logistic policies (3.1 s of generation, 0.01 s of fitting), 6.4 s with MLP policies (4.2 and 2.2), "
         "neural-linear 1.9 s, in the news setting.",
         (
-            *(on(FILTER, "ts-gen"), on(PAPER, "ts-gen"), "ts-gen(policy=mlp)", on(FILTER, "ts-gen", samples=8, m=64)),
-            *("gen-ucb", "greedy", "neural-linear-ts", "lints", "linucb"),
+            *(on(model, "ts-gen"), on(paper, "ts-gen"), on(model, "ts-gen", policy="mlp")),
+            *(on(model, "ts-gen", samples=8, m=64), on(model, "gen-ucb"), on(model, "greedy")),
+            *("neural-linear-ts", "lints", "linucb"),
         ),
         blocks=(20, 1),
-    ),
-    "exact-gap": Experiment(
+    )
+
+
+def _exact_gap(setting: Setting) -> Experiment:
+    model, paper = setting.models["filter"], setting.models["paper"]
+    return Experiment(
         "TS-Gen with the exact posterior",
         "Not in the paper: TS-Gen with p* itself is a reference, and the models' losses stand beside its.",
         (
-            *("ts-gen(model=exact)", on(FILTER, "ts-gen"), on(PAPER, "ts-gen")),
-            *(on(FILTER, "greedy"), on(FILTER, "gen-ucb"), on(FILTER, "ts-gen", samples=8, m=64)),
+            *(setting.exact, on(model, "ts-gen"), on(paper, "ts-gen")),
+            *(on(model, "greedy"), on(model, "gen-ucb"), on(model, "ts-gen", samples=8, m=64)),
         ),
-        (("ts-gen(model=exact)", on(FILTER, "ts-gen")), ("ts-gen(model=exact)", on(PAPER, "ts-gen"))),
-        models=(FILTER, PAPER, "exact"),
-    ),
+        ((setting.exact, on(model, "ts-gen")), (setting.exact, on(paper, "ts-gen"))),
+        models=(model, paper, "exact"),
+    )
+
+
+EXPERIMENTS: dict[str, Callable[[Setting], Experiment]] = {
+    "main": _main,
+    "loss-vs-regret": _loss_vs_regret,
+    "policy-class": _policy_class,
+    "horizon": _horizon,
+    "simpler-models": _simpler_models,
+    "softmax": _softmax,
+    "timing": _timing,
+    "exact-gap": _exact_gap,
 }

@@ -11,7 +11,7 @@ from gents_gym.evaluation.comparison import compare
 from gents_gym.evaluation.figures import METADATA, PALETTE
 from gents_gym.evaluation.rollout import summarize
 from gents_gym.evaluation.tables import to_markdown
-from gents_gym.experiments.catalogue import SCALES, Experiment
+from gents_gym.experiments.catalogue import Experiment, Scale
 from gents_gym.training.losses import Losses
 
 VERDICTS = {1: "shown", 0: "not shown", -1: "the other way round"}
@@ -19,7 +19,8 @@ VERDICTS = {1: "shown", 0: "not shown", -1: "the other way round"}
 
 def make_page(
     name: str,
-    scale: str,
+    command: str,
+    size: Scale,
     experiment: Experiment,
     records: Mapping[str, Records],
     losses: Losses | None,
@@ -29,20 +30,21 @@ def make_page(
 
     Args:
         name: The experiment's.
-        scale: Its scale's name.
+        command: What made it.
+        size: How much was played.
         experiment: What it plays and what the paper says.
         records: By title, what was found, by agent.
         losses: Of the experiment's models.
         seconds: How long the command took; less where it went on from an earlier one.
     """
-    size = SCALES[scale]
+    own = sum(record.seconds for part in _runs(experiment, records) for record in part.values())
     lines = [
         f"# {experiment.title}",
         "",
         f"The paper: {experiment.paper}",
         "",
-        f"`gents-gym reproduce {name} --scale {scale}`: {size.tasks} tasks of {size.horizon} decisions, seed 0, test "
-        f"split; this call took {seconds / 60:.1f} minutes.",
+        f"`{command}`: {size.tasks} tasks of {size.horizon} decisions, seed 0, test split. The agents took "
+        f"{own / 60:.1f} minutes of one core in all, this call {seconds / 60:.1f} minutes with what it found played.",
         "",
     ]
     for i, title in enumerate(records):
@@ -54,6 +56,11 @@ def make_page(
     for title, part in records.items():
         lines += [to_markdown(title, part).rstrip(), ""]
     return "\n".join(lines + (_loss_table(losses) if losses is not None else []))
+
+
+def _runs(experiment: Experiment, records: Mapping[str, Records]) -> list[Records]:
+    """Return the records without those of the same run against another oracle."""
+    return list(records.values())[:: len(experiment.oracles)]
 
 
 def _claims(experiment: Experiment, records: Mapping[str, Records]) -> list[str]:

@@ -9,21 +9,20 @@ import numpy as np
 
 from gents_gym.checks import InputError, check_choice
 from gents_gym.evaluation.analysis import Records
-from gents_gym.evaluation.environments import make_envs
+from gents_gym.evaluation.environments import env_distribution
 from gents_gym.evaluation.figures import draw_regret
 from gents_gym.evaluation.grid import EvaluationConfig
 from gents_gym.evaluation.harness import evaluate
 from gents_gym.evaluation.regret import oracle_actions, regret
 from gents_gym.evaluation.rollout import Rollout
 from gents_gym.evaluation.store import Evaluation
-from gents_gym.experiments.catalogue import EXPERIMENTS, SCALES, Experiment, Scale
+from gents_gym.experiments.catalogue import EXPERIMENTS, SCALES, SETTINGS, Experiment, Scale, Setting
 from gents_gym.experiments.page import draw_against, make_page
 from gents_gym.files import write_whole
 from gents_gym.models.exact import ExactModel
 from gents_gym.models.load import load_model
 from gents_gym.training.losses import Losses, measure
 
-ENV = "gents_gym/Synthetic-v0"
 SEED = 0
 BLOCK = 50  # tasks whose oracles are fitted at once
 
@@ -32,6 +31,7 @@ def reproduce(
     name: str,
     out: str | Path,
     scale: str = "small",
+    setting: str = "synthetic",
     workers: int | None = None,
     on_cell: Callable[[int, int], None] | None = None,
 ) -> Path:
@@ -42,14 +42,16 @@ def reproduce(
         out: The folder for ``run*``, an evaluation each, ``<name>.md`` and figures. Experiments that share it share
             what they play.
         scale: "small", for minutes, or "paper", for the paper's 500 tasks of 500 decisions.
+        setting: One of ``SETTINGS``.
         workers: Processes; None: one per core. Times per decision are measured with one.
         on_cell: Told how many blocks of tasks are over, and how many there are.
     """
-    experiment = EXPERIMENTS[check_choice("experiment", name, EXPERIMENTS)]
+    place = SETTINGS[check_choice("setting", setting, SETTINGS)]
+    experiment = EXPERIMENTS[check_choice("experiment", name, EXPERIMENTS)](place)
     size = SCALES[check_choice("scale", scale, SCALES)]
     out = Path(out)
     started = time.perf_counter()
-    runs = {block: _play(experiment, size, block, out, workers, on_cell) for block in experiment.blocks}
+    runs = {block: _play(experiment, place, size, block, out, workers, on_cell) for block in experiment.blocks}
     for found in runs.values():
         if found.failures:
             raise InputError(f"every agent must play to its end: {found.failures[0]}")
@@ -58,17 +60,19 @@ def reproduce(
         for block, found in runs.items()
         for oracle in experiment.oracles
     }
-    losses = _losses(experiment, size) if experiment.models else None
+    losses = _losses(experiment, place, size) if experiment.models else None
     for i, (title, part) in enumerate(records.items()):
-        write_whole(out / f"{name}{'' if i == 0 else f'-{i + 1}'}.png", draw_regret(part, f"{ENV}, {title}"))
+        write_whole(out / f"{name}{'' if i == 0 else f'-{i + 1}'}.png", draw_regret(part, f"{place.env}, {title}"))
     if experiment.against:
         write_whole(out / f"{name}-against.png", draw_against(experiment, next(iter(records.values()))))
-    text = make_page(name, scale, experiment, records, losses, time.perf_counter() - started)
+    command = f"gents-gym reproduce {name} --setting {setting} --scale {scale}"
+    text = make_page(name, command, size, experiment, records, losses, time.perf_counter() - started)
     return write_whole(out / f"{name}.md", text.encode())
 
 
 def _play(
     experiment: Experiment,
+    place: Setting,
     size: Scale,
     block: int,
     out: Path,
@@ -76,10 +80,10 @@ def _play(
     on_cell: Callable[[int, int], None] | None,
 ) -> Evaluation:
     """Return the evaluation of the experiment's agents with so many tasks side by side."""
-    env = ENV if size.horizon == 500 else f"{ENV}(horizon={size.horizon})"
+    env = place.env if size.horizon == 500 else f"{place.env}(horizon={size.horizon})"
     timed = len(experiment.blocks) > 1
     tasks = min(size.tasks, max(4, block)) if timed else size.tasks
-    config = EvaluationConfig(experiment.agents, (env,), tasks, seed=SEED, oracle=experiment.oracles[0], block=block)
+    config = EvaluationConfig(experiment.agents, (env,), tasks, seed=SEED, oracle=place.oracle, block=block)
     out.mkdir(parents=True, exist_ok=True)
     return evaluate(config, out / f"run{block}", workers=1 if timed else workers, on_cell=on_cell)
 
@@ -90,7 +94,7 @@ def _against_oracle(found: Evaluation, oracle: str) -> Records:
     ((env, records),) = found.records.items()
     if oracle == run["oracle"]:
         return records
-    distribution = make_envs(env, 1, run["split"]).unwrapped.distribution  # type: ignore[attr-defined]
+    distribution = env_distribution(env)
     indices = next(iter(records.values())).indices
     parts: dict[str, list[dict[str, np.ndarray]]] = {agent: [] for agent in records}
     for first in range(0, len(indices), BLOCK):
@@ -105,9 +109,9 @@ def _with_regret(record: Rollout, pieces: list[dict[str, np.ndarray]]) -> Rollou
     return replace(record, regret={name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]})
 
 
-def _losses(experiment: Experiment, size: Scale) -> Losses:
+def _losses(experiment: Experiment, place: Setting, size: Scale) -> Losses:
     """Return the models' losses on held-out actions of the test split."""
-    distribution = make_envs(ENV, 1).unwrapped.distribution  # type: ignore[attr-defined]
+    distribution = env_distribution(place.env)
     rows = distribution.sample_actions(SEED, range(size.actions), size.horizon, "test")
     models = {name: ExactModel() if name == "exact" else load_model(name) for name in experiment.models}
     return measure(models, rows, SEED)

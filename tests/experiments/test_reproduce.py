@@ -9,7 +9,7 @@ from gents_gym import InputError, make_agent, make_tasks, registry
 from gents_gym.evaluation.regret import oracle_actions, regret
 from gents_gym.evaluation.store import load_results
 from gents_gym.experiments import run
-from gents_gym.experiments.catalogue import EXPERIMENTS, SCALES, Scale
+from gents_gym.experiments.catalogue import EXPERIMENTS, SCALES, SETTINGS, Scale
 from gents_gym.experiments.run import reproduce
 
 NAMES = ("main", "loss-vs-regret", "policy-class", "horizon", "simpler-models", "softmax", "timing", "exact-gap")
@@ -20,9 +20,10 @@ def tiny(monkeypatch):
     monkeypatch.setitem(SCALES, "small", Scale(tasks=3, horizon=12, actions=3))
 
 
-def test_the_catalogue_names_what_exists():
+@pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
+def test_the_catalogue_names_what_exists(setting):
     assert tuple(EXPERIMENTS) == NAMES
-    for experiment in EXPERIMENTS.values():
+    for experiment in (make(setting) for make in EXPERIMENTS.values()):
         assert len(set(experiment.agents)) == len(experiment.agents)
         assert {agent for claim in experiment.claims for agent in claim} <= set(experiment.agents)
         assert set(experiment.against) <= set(experiment.agents)
@@ -33,10 +34,10 @@ def test_the_catalogue_names_what_exists():
 
 @pytest.mark.parametrize("name", ["policy-class", "horizon", "timing", "exact-gap"])
 def test_an_experiment_leaves_a_page_with_its_figures(name, tiny, tmp_path):
-    experiment = EXPERIMENTS[name]
+    experiment = EXPERIMENTS[name](SETTINGS["synthetic"])
     text = reproduce(name, tmp_path / "out", workers=1).read_text()
     assert text.startswith(f"# {experiment.title}")
-    assert f"`gents-gym reproduce {name} --scale small`: 3 tasks of 12 decisions" in text
+    assert f"`gents-gym reproduce {name} --setting synthetic --scale small`: 3 tasks of 12 decisions" in text
     for figure in (line.split("(")[1].rstrip(")") for line in text.splitlines() if line.startswith("![")):
         assert (tmp_path / "out" / figure).read_bytes().startswith(b"\x89PNG")
     assert len([line for line in text.splitlines() if " before `" in line]) == len(experiment.claims) * len(
@@ -56,7 +57,7 @@ def test_experiments_in_one_folder_share_what_they_play(tiny, tmp_path):
     played = set((tmp_path / "run50/cells").iterdir())
     reproduce("policy-class", tmp_path, workers=1)
     new = [path.name for path in (tmp_path / "run50/cells").iterdir() if path not in played]
-    assert len(new) == len(EXPERIMENTS["policy-class"].agents)
+    assert len(new) == len(EXPERIMENTS["policy-class"](SETTINGS["synthetic"]).agents)
     reproduce("horizon", tmp_path, workers=1)
     assert len(set((tmp_path / "run50/cells").iterdir())) == len(played) + len(new)
     assert {"horizon.md", "policy-class.md"} <= {path.name for path in tmp_path.iterdir()}
@@ -79,5 +80,7 @@ def test_regret_against_another_oracle_is_of_the_same_actions(tiny, tmp_path):
 def test_unknown_names(tmp_path):
     with pytest.raises(InputError, match="unknown experiment 'mian'; did you mean 'main'"):
         reproduce("mian", tmp_path)
+    with pytest.raises(InputError, match="unknown setting 'new'"):
+        reproduce("main", tmp_path, setting="new")
     with pytest.raises(InputError, match="unknown scale 'large'"):
         reproduce("main", tmp_path, scale="large")
