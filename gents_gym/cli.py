@@ -414,10 +414,18 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:  # who read the output has enough of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
 
 
 def _parse() -> List | Evaluate | Report | Reproduce | Train | Losses | News | Bench:
     """Return the command; tyro's boxed complaints become one line."""
+    flags = [word.partition("=")[0] for word in sys.argv[1:] if word.startswith("--")]
+    if twice := [flag for flag in flags if flags.count(flag) > 1]:
+        raise InputError(
+            f"{twice[0]} must be given once, with all its values behind it, got it {flags.count(twice[0])} times"
+        )
     complaint = io.StringIO()
     try:
         with redirect_stderr(complaint):

@@ -112,7 +112,7 @@ def _literal(text: str) -> Any:
     """Return the literal or bare word that ``text`` is, or raise a ValueError."""
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two: signs or brackets without end
         if BARE_WORD.fullmatch(text):
             return text
         raise ValueError(text) from None

@@ -114,6 +114,8 @@ def test_help_helps(monkeypatch, capsys, command):
         (["--agents", "linucb(alpha=1"], "a spec must look like name or name(option=value, ...)"),
         (["--agents", "nope:Nope"], "cannot import agent 'nope:Nope': No module named 'nope'"),
         ([], "--agents"),
+        (["--agents", "linucb", "--agents", "lints"], "--agents must be given once, with all its values behind it"),
+        (["--agents", f"linucb(alpha={'-' * 100_000}1)"], "alpha must be a number, got '---"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_status_2(monkeypatch, capsys, tmp_path, arguments, message):
@@ -247,7 +249,7 @@ def test_train_from_an_environment_and_from_logs(monkeypatch, capsys, tmp_path):
 )
 def test_bad_training_input_is_one_line(monkeypatch, capsys, tmp_path, arguments, message):
     out = tmp_path / "out"
-    small = ("--actions", 20, "--rows", 15, "--horizon", 10)
+    small = ("--rows", 15, "--horizon", 10, *(() if "--actions" in arguments else ("--actions", 20)))
     assert main(monkeypatch, "train", *small, *arguments, "--out", out) == 2
     shown = capsys.readouterr().err.strip()
     assert message in shown

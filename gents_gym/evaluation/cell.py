@@ -3,6 +3,7 @@
 import copy
 import os
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -49,6 +50,7 @@ def play(cell: Cell, owner: int | None = None) -> Played:
     try:
         agent = _agent(cell)
         with threadpool_limits(1):
+            _warm_up(cell)
             envs = make_envs(cell.env, cell.stop - cell.first, cell.run["split"])
             indices = range(cell.first, cell.stop)
             record = rollout(envs, agent, cell.run["seed"], cell.run["oracle"], indices=indices, on_step=count)
@@ -57,6 +59,18 @@ def play(cell: Cell, owner: int | None = None) -> Played:
         return Played(cell, cell_bytes(cell, record, tasks), record.seconds)
     except (Exception, SystemExit) as error:
         return Played(cell, error=_blame(cell, steps + 1, error))
+
+
+_WARM: set[tuple[str, str]] = set()  # environments and agents that this process has met
+
+
+def _warm_up(cell: Cell) -> None:
+    """Play three decisions that do not count, once per process: compiling and loading are no decision's time."""
+    if (cell.env, cell.agent) in _WARM:
+        return
+    _WARM.add((cell.env, cell.agent))
+    with suppress(Exception, SystemExit):  # what fails here fails again where it is told
+        rollout(make_envs(cell.env, 2, "train"), _agent(cell), max_steps=3)
 
 
 def _blame(cell: Cell, step: int, error: BaseException) -> str:

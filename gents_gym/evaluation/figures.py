@@ -24,6 +24,7 @@ TITLES = {
     "reward": "reward",
 }
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito's, for all eyes
+LONGEST = 70  # characters of a name
 DASHES = ((), (6, 1.5, 1.5, 1.5), (1.5, 1.5))  # another for each round through the palette
 PRIVILEGED_DASHES = ((4, 2), (8, 2), (2, 2))
 
@@ -109,13 +110,21 @@ def _draw(
     n_tasks = len(next(iter(rollouts.values())).actions)
     figure.suptitle(_plain(f"{title}, {n_tasks} tasks"))
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=_columns(labels), frameon=False)
     buffer = io.BytesIO()
     with rc_context({"svg.hashsalt": SOFTWARE}):  # the same ids in every SVG of the same numbers
         figure.savefig(buffer, format=form, metadata=METADATA[form])
     return buffer.getvalue()
 
 
+def _columns(labels: list[str]) -> int:
+    """Return how many columns of the legend fit side by side."""
+    longest = max(len(label) for label in labels)
+    return max(1, min(4, len(labels), 150 // (longest + 6)))
+
+
 def _plain(text: str) -> str:
-    """Return ``text`` such that Matplotlib shows it as it is, not as a formula."""
-    return text.replace("$", r"\$")
+    """Return ``text`` such that Matplotlib shows it: not as a formula, not too long, and not hidden for its "_"."""
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]}…{text[-LONGEST // 2 + 1 :]}"
+    return ("\u2009" if text.startswith("_") else "") + text.replace("$", r"\$")

@@ -17,6 +17,7 @@ from gents_gym.evaluation.analysis import Records, curve, distribution, measures
 from gents_gym.evaluation.comparison import CONFIDENCE, Difference, compare_all
 from gents_gym.evaluation.figures import TITLES, draw_distribution, draw_regret, looks
 from gents_gym.evaluation.grid import FORMAT, slug
+from gents_gym.evaluation.rollout import pad
 from gents_gym.evaluation.sealed import json_bytes, read_json
 from gents_gym.evaluation.store import Evaluation, load_results
 from gents_gym.evaluation.tables import to_csv, to_markdown
@@ -131,6 +132,8 @@ def page_data(found: Evaluation) -> dict[str, Any]:
 
 
 def _environment(env: str, records: Records, numbers: dict[str, int]) -> dict[str, Any]:
+    steps = max(record.actions.shape[1] for record in records.values())
+    records = {agent: pad(record, steps) for agent, record in records.items()}
     first = next(iter(records.values()))
     names = measures(records)
 

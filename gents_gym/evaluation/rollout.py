@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -63,17 +63,23 @@ def summarize(totals: np.ndarray) -> dict[str, float]:
     return {name: float(value) for name, value in {"mean": mean, "se": error, **quantiles}.items()}
 
 
-def join(parts: Sequence[Rollout]) -> Rollout:
-    """Return one record of the tasks of all ``parts``, in order; shorter ones end earlier in it."""
-    steps = max(part.actions.shape[1] for part in parts)
+def pad(record: Rollout, steps: int) -> Rollout:
+    """Return the record with so many steps, those behind its end as after a task's end."""
 
-    def pad(array: np.ndarray, value: float) -> np.ndarray:
+    def longer(array: np.ndarray, value: float) -> np.ndarray:
         return np.pad(array, ((0, 0), (0, steps - array.shape[1])), constant_values=value)
 
+    regret = {name: longer(array, np.nan) for name, array in record.regret.items()}
+    return replace(record, actions=longer(record.actions, -1), rewards=longer(record.rewards, np.nan), regret=regret)
+
+
+def join(parts: Sequence[Rollout]) -> Rollout:
+    """Return one record of the tasks of all ``parts``, in order; shorter ones end earlier in it."""
+    parts = [pad(part, max(part.actions.shape[1] for part in parts)) for part in parts]
     return Rollout(
-        np.concatenate([pad(part.actions, -1) for part in parts]),
-        np.concatenate([pad(part.rewards, np.nan) for part in parts]),
-        {name: np.concatenate([pad(part.regret[name], np.nan) for part in parts]) for name in parts[0].regret},
+        np.concatenate([part.actions for part in parts]),
+        np.concatenate([part.rewards for part in parts]),
+        {name: np.concatenate([part.regret[name] for part in parts]) for name in parts[0].regret},
         tuple(index for part in parts for index in part.indices),
         any(part.privileged for part in parts),
         sum(part.seconds for part in parts),
@@ -185,9 +191,9 @@ def _play(
     while live.any() and len(actions) != max_steps:
         action = check_actions(clock.time(agent.act, context), len(info), info.n_actions)
         observation, reward, terminated, truncated, step_info = envs.step(action)
-        clock.time(agent.observe, context, action, _outcome(step_info, reward))
-        actions.append(np.where(live, action, -1))
+        actions.append(np.where(live, action, -1))  # before observe: an agent may use its array again
         rewards.append(np.where(live, reward, np.nan))
+        clock.time(agent.observe, context, action, _outcome(step_info, reward))
         live &= ~(terminated | truncated)
         if live.any() and not live.all() and envs.metadata.get("autoreset_mode") is AutoresetMode.DISABLED:
             raise InputError("episodes must end together where envs do not reset by themselves (autoreset DISABLED)")

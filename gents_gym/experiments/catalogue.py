@@ -20,7 +20,8 @@ class Experiment:
     claims: tuple[tuple[str, str], ...] = ()  # (better, worse) as the paper has it, or as one would expect
     oracles: tuple[str, ...] = ("logistic",)  # policy classes that regret is measured against, from the same runs
     models: tuple[str, ...] = ()  # whose losses stand beside the regret
-    against: Mapping[str, tuple[str, float]] = field(default_factory=dict)  # agent: its curve and place on the x axis
+    against: Mapping[str, tuple[str, float | None]] = field(default_factory=dict)  # agent: its curve and place on the
+    # x axis; None: the horizon
     axis: str = ""  # the x axis's name
     blocks: tuple[int, ...] = (50,)  # tasks side by side; one run for each
 
@@ -131,7 +132,7 @@ def _horizon(setting: Setting) -> Experiment:
         "Regret degrades slowly as fewer rows are imputed.",
         (*specs.values(), whole),
         tuple((whole, spec) for spec in specs.values()),
-        against={**{spec: (model, m) for m, spec in specs.items()}, whole: (model, 500)},
+        against={**{spec: (model, m) for m, spec in specs.items()}, whole: (model, None)},
         axis="imputed rows per action",
     )
 

@@ -31,7 +31,7 @@ def make_page(
     Args:
         name: The experiment's.
         command: What made it.
-        size: How much was played.
+        size: How many decisions were played.
         experiment: What it plays and what the paper says.
         records: By title, what was found, by agent.
         losses: Of the experiment's models.
@@ -43,7 +43,7 @@ def make_page(
         "",
         f"The paper: {experiment.paper}",
         "",
-        f"`{command}`: {size.tasks} tasks of {size.horizon} decisions, seed 0, test split. The agents took "
+        f"`{command}`: {size.horizon} decisions per task, seed 0, test split. The agents took "
         f"{own / 60:.1f} minutes of one core in all, this call {seconds / 60:.1f} minutes with what it found played.",
         "",
     ]
@@ -66,10 +66,10 @@ def _runs(experiment: Experiment, records: Mapping[str, Records]) -> list[Record
 def _claims(experiment: Experiment, records: Mapping[str, Records]) -> list[str]:
     """Return a table of the claims, each with its paired difference in expected and in oracle regret."""
     lines = ["Less regret, task by task: the first agent's less the second's, mean and 95 % interval.", ""]
-    lines += ["| | claim | expected regret | | oracle regret | |", "|---|---|---:|---|---:|---|"]
-    for title, part in records.items():
+    lines += ["| first before second | expected regret | | oracle regret | |", "|---|---:|---|---:|---|"]
+    for part in _runs(experiment, records):  # in a difference, what regret is measured against falls out
         for better, worse in experiment.claims:
-            cells = [title, f"`{better}` before `{worse}`"]
+            cells = [f"`{better}` before `{worse}`"]
             for measure in ("expected", "oracle"):
                 found = compare(part, better, worse, measure)
                 cells += [f"{found.mean:+.1f} ({found.low:+.1f} to {found.high:+.1f})", VERDICTS[found.verdict]]
@@ -87,7 +87,7 @@ def _loss_table(losses: Losses) -> list[str]:
     return [*lines, ""]
 
 
-def draw_against(experiment: Experiment, records: Records) -> bytes:
+def draw_against(experiment: Experiment, records: Records, horizon: int) -> bytes:
     """Return a PNG of expected regret, mean ± 1 s.e., against what the experiment varies."""
     figure = Figure(figsize=(6.4, 4.4), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
@@ -95,11 +95,11 @@ def draw_against(experiment: Experiment, records: Records) -> bytes:
     curves: dict[str, list[tuple[float, float, float]]] = {}
     for agent, (curve, x) in experiment.against.items():
         found = summarize(totals(records[agent], "expected"))
-        curves.setdefault(curve, []).append((x, found["mean"], found["se"]))
+        curves.setdefault(curve, []).append((horizon if x is None else x, found["mean"], found["se"]))
     for color, (curve, points) in zip(PALETTE, curves.items(), strict=False):
         places, means, errors = zip(*sorted(points), strict=True)
         panel.errorbar(places, means, errors, label=curve, color=color, marker="o", capsize=3)
-    if max(x for _, x in experiment.against.values()) > 20:
+    if max(x for points in curves.values() for x, _, _ in points) > 20:
         panel.set_xscale("log")
     panel.set_xlabel(experiment.axis)
     panel.set_ylabel("expected regret at the end, mean ± 1 s.e.")

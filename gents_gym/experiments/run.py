@@ -10,7 +10,7 @@ import numpy as np
 from gents_gym.checks import InputError, check_choice
 from gents_gym.evaluation.analysis import Records
 from gents_gym.evaluation.environments import env_distribution
-from gents_gym.evaluation.figures import draw_regret
+from gents_gym.evaluation.figures import SOFTWARE, draw_regret
 from gents_gym.evaluation.grid import EvaluationConfig
 from gents_gym.evaluation.harness import evaluate
 from gents_gym.evaluation.regret import oracle_actions, regret
@@ -50,24 +50,45 @@ def reproduce(
     experiment = EXPERIMENTS[check_choice("experiment", name, EXPERIMENTS)](place)
     size = SCALES[check_choice("scale", scale, SCALES)]
     out = Path(out)
+    _check_files(out, name, experiment)
     started = time.perf_counter()
     runs = {block: _play(experiment, place, size, block, out, workers, on_cell) for block in experiment.blocks}
     for found in runs.values():
         if found.failures:
             raise InputError(f"every agent must play to its end: {found.failures[0]}")
     records = {
-        f"{oracle} oracle, {block} tasks side by side": _against_oracle(found, oracle)
+        f"{oracle} oracle, {_how_many(found, block)}": _against_oracle(found, oracle)
         for block, found in runs.items()
         for oracle in experiment.oracles
     }
     losses = _losses(experiment, place, size) if experiment.models else None
+    files = {}
     for i, (title, part) in enumerate(records.items()):
-        write_whole(out / f"{name}{'' if i == 0 else f'-{i + 1}'}.png", draw_regret(part, f"{place.env}, {title}"))
+        files[f"{name}{'' if i == 0 else f'-{i + 1}'}.png"] = draw_regret(part, f"{place.env}, {title}")
     if experiment.against:
-        write_whole(out / f"{name}-against.png", draw_against(experiment, next(iter(records.values()))))
+        files[f"{name}-against.png"] = draw_against(experiment, next(iter(records.values())), size.horizon)
     command = f"gents-gym reproduce {name} --setting {setting} --scale {scale}"
     text = make_page(name, command, size, experiment, records, losses, time.perf_counter() - started)
-    return write_whole(out / f"{name}.md", text.encode())
+    try:
+        for file, data in {**files, f"{name}.md": text.encode()}.items():
+            write_whole(out / file, data)
+    except OSError as error:
+        raise InputError(f"'{out}' cannot be written ({error.strerror or error})") from error
+    return out / f"{name}.md"
+
+
+def _check_files(out: Path, name: str, experiment: Experiment) -> None:
+    """Raise where the folder cannot be had, or a file of the experiment's name in it is not an experiment's."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for path in (out / f"{name}.md", *out.glob(f"{name}*.png")):
+            mark = f"# {experiment.title}\n" if path.suffix == ".md" else SOFTWARE
+            if path.exists() and mark.encode() not in path.read_bytes()[:400]:
+                raise InputError(f"'{path}' is not of an experiment: move it away, and start again")
+    except OSError as error:
+        raise InputError(
+            f"out must be a folder that can be written, got '{out}' ({error.strerror or error})"
+        ) from error
 
 
 def _play(
@@ -84,8 +105,12 @@ def _play(
     timed = len(experiment.blocks) > 1
     tasks = min(size.tasks, max(4, block)) if timed else size.tasks
     config = EvaluationConfig(experiment.agents, (env,), tasks, seed=SEED, oracle=place.oracle, block=block)
-    out.mkdir(parents=True, exist_ok=True)
     return evaluate(config, out / f"run{block}", workers=1 if timed else workers, on_cell=on_cell)
+
+
+def _how_many(found: Evaluation, block: int) -> str:
+    tasks = found.manifest["tasks"]
+    return f"{tasks} tasks, {min(block, tasks)} side by side"
 
 
 def _against_oracle(found: Evaluation, oracle: str) -> Records:

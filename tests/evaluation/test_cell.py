@@ -11,6 +11,8 @@ from gents_gym.tasks.synthetic import Synthetic
 
 SMALL = "gents_gym/Synthetic-v0(horizon=20, n_actions=3)"
 THEIRS = """
+import time
+
 import numpy as np
 
 
@@ -63,6 +65,16 @@ class Hoarder:  # forgets nothing between blocks
     def fit(self, rows):
         self.rows = len(rows)
         return self
+
+
+class SlowStart(Hoarder):
+    compiled = False
+
+    def act(self, context):
+        if not SlowStart.compiled:
+            time.sleep(0.5)
+            SlowStart.compiled = True
+        return super().act(context)
 """
 
 
@@ -82,12 +94,12 @@ def grid(*agents, **changes):
     [
         (
             "their_cells:Wild(how=raise)",
-            r"tasks 5 to 8 of .* step 4: RuntimeError: two lines \(their_cells.*line 17\)",
+            r"tasks 5 to 8 of .* step 4: RuntimeError: two lines \(their_cells.*line 19\)",
         ),
-        ("their_cells:Wild(how=exit)", r"tasks 5 to 8 of .* step 4: SystemExit: 1 \(their_cells.py, line 19\)"),
+        ("their_cells:Wild(how=exit)", r"tasks 5 to 8 of .* step 4: SystemExit: 1 \(their_cells.py, line 21\)"),
         ("their_cells:Wild(how=nan)", r"task 7 of .* step 4: action must be a whole number, got nan"),
         ("their_cells:Wild(how=range)", r"task 7 of .* step 4: action must lie in \[0, 3\), got 3"),
-        ("per-task(agent=their_cells:One)", r"task 5 of .* step 5: ZeroDivisionError: .* \(their_cells.py, line 35\)"),
+        ("per-task(agent=their_cells:One)", r"task 5 of .* step 5: ZeroDivisionError: .* \(their_cells.py, line 37\)"),
     ],
 )
 def test_what_fails_names_agent_task_and_step(agent, message):
@@ -151,3 +163,10 @@ def test_the_agents_own_time_is_told():
     play(cell)  # compiles
     assert play(cell).seconds > play(quick).seconds > 0
     assert np.isfinite(play(quick).seconds)
+
+
+def test_what_happens_once_is_not_in_the_time_of_decisions():
+    (cell,) = grid("their_cells:SlowStart", tasks=2)
+    played = play(cell)
+    assert played.error is None
+    assert played.seconds < 0.5

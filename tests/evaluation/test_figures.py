@@ -81,3 +81,10 @@ def test_agents_look_different_from_each_other():
     assert {agent for agent, look in found.items() if look.color == "#000000"} == {
         a for a, p in privileged.items() if p
     }
+
+
+def test_every_name_is_in_the_legend_and_long_ones_are_cut():
+    picture = draw_regret({"_hidden": record(1), "x" * 400: record(2)}, "env", "svg").decode()
+    assert "hidden" in picture
+    assert "x" * 30 + "…" + "x" * 30 in picture
+    assert "x" * 100 not in picture

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from gents_gym.checks import InputError
 from gents_gym.evaluation import report
 from gents_gym.evaluation.grid import EvaluationConfig
 from gents_gym.evaluation.harness import evaluate
-from gents_gym.evaluation.report import page, write_report
+from gents_gym.evaluation.report import page, page_data, write_report
 from gents_gym.evaluation.store import Evaluation, load_results
 
 SMALL = "gents_gym/Synthetic-v0(horizon=12)"
@@ -183,6 +184,18 @@ def test_the_page_stays_small():
 def test_numbers_that_there_are_not_are_null():
     text = page(evaluation(["a", "b"], n_tasks=1))
     assert "NaN" not in re.search(r'id="data">(.*?)</script>', text)[1]
+
+
+def test_shorter_episodes_stay_where_they_ended():
+    found = evaluation(["a", "b"], n_tasks=2, horizon=30)
+    (records,) = found.records.values()
+    short = records["b"]
+    records["b"] = replace(short, actions=short.actions[:, :10], rewards=short.rewards[:, :10],
+                           regret={name: steps[:, :10] for name, steps in short.regret.items()})  # fmt: skip
+    (shown,) = page_data(found)["environments"]
+    assert shown["steps"].tolist() == list(range(1, 31))
+    ends = shown["curves"]["reward"][1]["y"]
+    np.testing.assert_allclose(ends[10:], ends[9])
 
 
 def open_page(text, folder, script="", address=""):

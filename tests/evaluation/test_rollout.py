@@ -285,3 +285,21 @@ def test_regret_is_where_a_prototype_found_it():
     for name, expected, error in (("linucb", 73.9, 1.8), ("lints", 105.0, 2.1)):
         found = rollout(make(100, 500), make_agent(name)).summary()["oracle"]
         assert abs(found["mean"] - expected) < 3 * np.hypot(found["se"], error)
+
+
+def test_what_was_played_is_recorded_whatever_the_agent_does_with_its_array_later():
+    class Reusing:
+        def reset(self, info, rngs):
+            self.actions = np.zeros(len(info), np.int64)
+
+        def act(self, context):
+            return self.actions
+
+        def observe(self, context, action, outcome):
+            self.actions[:] = 1 - self.actions
+
+    envs = gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, horizon=5, autoreset_mode="Disabled")
+    record = rollout(envs, Reusing())
+    assert record.actions.tolist() == [[0, 1, 0, 1, 0]] * 2
+    played = np.take_along_axis(envs.unwrapped.tasks.outcomes, record.actions[..., None], 2)[..., 0]
+    np.testing.assert_array_equal(record.rewards, played)

@@ -37,12 +37,11 @@ def test_an_experiment_leaves_a_page_with_its_figures(name, tiny, tmp_path):
     experiment = EXPERIMENTS[name](SETTINGS["synthetic"])
     text = reproduce(name, tmp_path / "out", workers=1).read_text()
     assert text.startswith(f"# {experiment.title}")
-    assert f"`gents-gym reproduce {name} --setting synthetic --scale small`: 3 tasks of 12 decisions" in text
+    assert f"`gents-gym reproduce {name} --setting synthetic --scale small`: 12 decisions per task" in text
+    assert "logistic oracle, 3 tasks, " in text
     for figure in (line.split("(")[1].rstrip(")") for line in text.splitlines() if line.startswith("![")):
         assert (tmp_path / "out" / figure).read_bytes().startswith(b"\x89PNG")
-    assert len([line for line in text.splitlines() if " before `" in line]) == len(experiment.claims) * len(
-        experiment.oracles
-    )
+    assert len([line for line in text.splitlines() if " before `" in line]) == len(experiment.claims)
     assert ("### Sequence loss" in text) == bool(experiment.models)
 
 
@@ -84,3 +83,15 @@ def test_unknown_names(tmp_path):
         reproduce("main", tmp_path, setting="new")
     with pytest.raises(InputError, match="unknown scale 'large'"):
         reproduce("main", tmp_path, scale="large")
+
+
+def test_what_is_not_an_experiments_is_left_alone(tiny, tmp_path):
+    for name, text in (("horizon.md", "my own notes"), ("horizon-against.png", "my own picture")):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(InputError, match=f"'.*{name}' is not of an experiment: move it away"):
+            reproduce("horizon", tmp_path)
+        assert (tmp_path / name).read_text() == text
+        (tmp_path / name).unlink()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"out must be a folder that can be written, got '.*file'"):
+        reproduce("horizon", tmp_path / "file")
