@@ -4,28 +4,40 @@ import importlib
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
 
 from gents_gym.checks import InputError
 from gents_gym.construct import parse_spec
 from gents_gym.evaluation.rollout import check_observations
 from gents_gym.types import TaskDistribution
 
+OURS = "gents_gym.envs.bandit:BanditVectorEnv"  # the entry point of environments with a task distribution
 HARNESS_OPTIONS = ("split", "num_envs", "autoreset_mode", "vectorization_mode", "vector_kwargs", "wrappers")
 
 
-def make_envs(env: str, num_envs: int, split: str = "test") -> gym.vector.VectorEnv[Any, Any, Any]:
-    """Return the vector environment that ``env`` names, with ``num_envs`` slots."""
+def find_env(env: str) -> tuple[EnvSpec, dict[str, Any]]:
+    """Return the Gymnasium spec and the options that ``env`` names; in "module:id" the module is imported first."""
     name, options = parse_spec(env)
-    for option in options:
-        if option in HARNESS_OPTIONS:
-            raise InputError(f"env's options must be of the task, got {option!r} in {env!r}")
     module, _, plain = name.rpartition(":")
     try:
         if module:
             importlib.import_module(module)
-        if gym.spec(plain).vector_entry_point == "gents_gym.envs.bandit:BanditVectorEnv":
-            options = {"split": split, "autoreset_mode": "Disabled", **options}
-        envs = gym.make_vec(plain, num_envs=num_envs, **options)
+        return gym.spec(plain), options
+    except Exception as error:  # whatever a user's module raises at import is the user's to read
+        what = "" if isinstance(error, gym.error.Error | ImportError | InputError) else f"{type(error).__name__}: "
+        raise InputError(f"env {env!r} cannot be made: {what}{error}") from error
+
+
+def make_envs(env: str, num_envs: int, split: str = "test") -> gym.vector.VectorEnv[Any, Any, Any]:
+    """Return the vector environment that ``env`` names, with ``num_envs`` slots."""
+    spec, options = find_env(env)
+    for option in options:
+        if option in HARNESS_OPTIONS:
+            raise InputError(f"env's options must be of the task, got {option!r} in {env!r}")
+    if spec.vector_entry_point == OURS:
+        options = {"split": split, "autoreset_mode": "Disabled", **options}
+    try:
+        envs = gym.make_vec(spec, num_envs=num_envs, **options)
     except InputError:
         raise
     except (gym.error.Error, ImportError, AttributeError, TypeError, ValueError) as error:

@@ -193,7 +193,7 @@ def _play(
         observation, reward, terminated, truncated, step_info = envs.step(action)
         actions.append(np.where(live, action, -1))  # before observe: an agent may use its array again
         rewards.append(np.where(live, reward, np.nan))
-        clock.time(agent.observe, context, action, _outcome(step_info, reward))
+        clock.time(agent.observe, context, action, observed_outcomes(step_info, reward))
         live &= ~(terminated | truncated)
         if live.any() and not live.all() and envs.metadata.get("autoreset_mode") is AutoresetMode.DISABLED:
             raise InputError("episodes must end together where envs do not reset by themselves (autoreset DISABLED)")
@@ -203,7 +203,7 @@ def _play(
     return np.stack(actions, axis=1), np.stack(rewards, axis=1)
 
 
-def _outcome(info: dict[str, Any], reward: np.ndarray) -> np.ndarray:
+def observed_outcomes(info: dict[str, Any], reward: np.ndarray) -> np.ndarray:
     """Return the observed outcomes (B,); the rewards where the environment tells no outcome."""
     outcome = np.asarray(reward, np.float64).copy()
     for source in (info, info.get("final_info", {})):  # a slot that ended and began anew has it in the latter

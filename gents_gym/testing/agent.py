@@ -1,0 +1,214 @@
+"""The contract of agents: one in, silence or the first thing that is wrong with it out."""
+
+import copy
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gents_gym.checks import InputError, check_integer
+from gents_gym.construct import make_agent, make_tasks
+from gents_gym.testing.contract import ContractError, global_generators_left_alone
+from gents_gym.testing.player import RNG_ADVICE, Player, compare, origin
+from gents_gym.testing.privilege import check_unprivileged
+from gents_gym.types import ActionRows, Agent, Fittable, Privileged, TaskDistribution, Tasks
+
+N_TASKS = 6
+BATCHES = ((0,), (5,), (2, 4), (5, 4, 3, 2, 1, 0))  # beside all at once, in order
+FIT_ACTIONS, FIT_ROWS = 50, 100  # historical rows that a fitted agent is fitted to
+DEFAULT_TASKS = "synthetic(n_actions=4, horizon=30)"
+
+
+def check_agent(
+    agent: Agent | str | Callable[[], Agent],
+    tasks: str | TaskDistribution = DEFAULT_TASKS,
+    *,
+    steps: int = 24,
+    may_part: int = 0,
+) -> None:
+    """Play an agent in every way that an evaluation relies on, and raise at the first that goes wrong.
+
+    Its regret is not judged. Whether it plays tasks of other sizes, an unknown horizon or another reward function
+    is its own choice: one that does not says so by raising :class:`InputError`.
+
+    Args:
+        agent: A class or function that makes an agent without arguments, an agent's id with options behind it, or an
+            agent, of which copies are played. One with ``fit`` that is made here is fitted first.
+        tasks: The tasks that it plays: a task distribution or its id, options behind it.
+        steps: Decisions that are played of each.
+        may_part: How many tasks, of all compared, may be played otherwise in another batch: above 0 only for agents on
+            matrix products of a library, which round differently for another number of rows.
+
+    Raises:
+        ContractError: With what was done, expected and seen, and what to do about it.
+    """
+    check_integer("steps", steps, 4)
+    check_integer("may_part", may_part, 0)
+    distribution = make_tasks(tasks) if isinstance(tasks, str) else tasks
+    rows = distribution.sample_actions(0, range(FIT_ACTIONS), FIT_ROWS, "train")
+    player = Player(_name(agent), _maker(agent, rows), steps)
+    drawn = distribution.sample(0, range(N_TASKS), "train")
+    others = distribution.sample(1, range(N_TASKS), "train")
+    played = player.play(drawn, range(N_TASKS))
+    _check_repeatable(player, drawn, played)
+    _check_forgetful(player, drawn, others, played)
+    _check_batches(player, drawn, played, may_part)
+    _check_buffers(player, drawn, played)
+    if not isinstance(player.fresh(), Privileged):
+        check_unprivileged(player, drawn, others)
+    _check_sizes(player, drawn, played)
+    _check_reward(player, drawn, played)
+
+
+def _name(agent: Any) -> str:
+    return agent if isinstance(agent, str) else getattr(agent, "__name__", type(agent).__name__)
+
+
+def _maker(agent: Any, rows: ActionRows) -> Callable[[], Agent]:
+    """Return what makes agents that are ready to play."""
+    if isinstance(agent, str):
+        make = functools.partial(make_agent, agent)
+    elif callable(agent) and (isinstance(agent, type) or not hasattr(agent, "reset")):
+        make = functools.partial(_answer, _name(agent), "made without arguments", agent)
+    else:
+        return functools.partial(_copy, agent)
+    made = make()
+    if not isinstance(made, Fittable):
+        return make
+    with global_generators_left_alone(_name(agent), "fit was called", "use a generator of its own with a fixed seed"):
+        _answer(_name(agent), "fitted to historical rows, by fit(rows)", made.fit, rows)
+    return functools.partial(_copy, made)
+
+
+def _answer(name: str, how: str, call: Callable[..., Any], *given: Any) -> Any:
+    """Return what ``call`` answers, or explain what it raises."""
+    try:
+        return call(*given)
+    except Exception as error:
+        raise ContractError(
+            f"{name} cannot be made ready",
+            done=f"it was {how}",
+            expected="an agent",
+            seen=f"{type(error).__name__}: {error}",
+            advice="the traceback above shows the line; for a class with arguments, hand in lambda: MyAgent(...)",
+        ) from error
+
+
+def _copy(agent: Agent) -> Agent:
+    try:
+        return copy.deepcopy(agent)
+    except Exception as error:
+        raise ContractError(
+            f"{type(agent).__name__} cannot be copied",
+            done="copy.deepcopy(agent), as an evaluation does with a fitted agent for every block of tasks",
+            expected="an independent copy",
+            seen=f"{type(error).__name__}: {error}",
+            advice="hold no open files, locks, threads or Python generators before reset",
+        ) from error
+
+
+def _check_repeatable(player: Player, tasks: Tasks, played: np.ndarray) -> None:
+    compare(
+        f"{player.name} is not reproducible",
+        played,
+        player.play(tasks, range(N_TASKS)),
+        "two new agents played the same tasks with the same generators",
+        f"{RNG_ADVICE}; no other generator, clock, hash() or class attribute may show in the actions",
+    )
+
+
+def _check_forgetful(player: Player, tasks: Tasks, others: Tasks, played: np.ndarray) -> None:
+    agent = player.fresh()
+    player.play(others, range(N_TASKS), agent)
+    player.play(others, range(2), agent, abandon=True)
+    compare(
+        f"{player.name} does not forget: something of earlier tasks is left after reset",
+        played,
+        player.play(tasks, range(N_TASKS), agent),
+        "an agent played other tasks, the last ones not to the end, was reset, and played the first tasks",
+        "set every attribute that act or observe changes anew in reset",
+    )
+
+
+def _check_batches(player: Player, tasks: Tasks, played: np.ndarray, may_part: int) -> None:
+    parted = 0
+    for batch in BATCHES:
+        again = player.play(tasks, batch)
+        parted += int((again != played[list(batch)]).any(axis=1).sum())
+        if parted > may_part:
+            compare(
+                f"{player.name} plays a task otherwise beside other tasks",
+                played[list(batch)],
+                again,
+                f"tasks {list(batch)} of {N_TASKS} were played side by side in this order, each with its own generator",
+                f"reduce over actions and features only, never over tasks (axis=0); {RNG_ADVICE}; in matrix products "
+                "of a library, rounding may differ with the number of rows: may_part=1 admits a task that parts",
+            )
+
+
+def _check_buffers(player: Player, tasks: Tasks, played: np.ndarray) -> None:
+    compare(
+        f"{player.name} keeps an array that belongs to its caller",
+        played,
+        player.play(tasks, range(N_TASKS), scribble=True),
+        "contexts, actions and outcomes were overwritten after each call that they were handed to",
+        "keep copies: np.array(context), not context or a view of it",
+    )
+
+
+def _check_sizes(player: Player, tasks: Tasks, played: np.ndarray) -> None:
+    """Raise where one agent, reset for other sizes, neither plays nor says that it cannot."""
+    agent = player.fresh()
+    player.play(tasks, range(2), agent)
+    _, n_actions, n_features = tasks.action_features.shape
+    shapes = [(n_actions + 1, tasks.context_dim, n_features), (n_actions, tasks.context_dim + 2, n_features)]
+    for a, d, f in (*shapes, (n_actions, tasks.context_dim, n_features + 1)):
+        other = _random_tasks(a, d, f, tasks)
+        _unless_refused(lambda other=other: player.play(other, range(3), agent))  # type: ignore[misc]
+    _unless_refused(lambda: player.play(tasks, range(2), agent, know_horizon=False))
+    compare(
+        f"{player.name} does not forget the sizes of earlier tasks",
+        played,
+        player.play(tasks, range(N_TASKS), agent),
+        "an agent was reset for other numbers of tasks, actions and features, and then for the first tasks again",
+        "set everything that depends on info anew in reset, before anything is raised there",
+    )
+
+
+def _random_tasks(n_actions: int, context_dim: int, n_features: int, like: Tasks) -> Tasks:
+    rng = np.random.default_rng(0)
+    features, contexts = rng.normal(size=(3, n_actions, n_features)), rng.normal(size=(3, like.horizon, context_dim))
+    outcomes = rng.choice(np.unique(like.outcomes), size=(3, like.horizon, n_actions))
+    texts = None if like.texts is None else np.resize(like.texts, (3, n_actions))
+    return Tasks(features, contexts, outcomes, oracle=like.oracle, reward_fn=like.reward_fn, texts=texts)
+
+
+def _unless_refused(play: Callable[[], np.ndarray]) -> np.ndarray | None:
+    """Return what was played; None where the agent says itself, by an InputError, that it does not play this."""
+    try:
+        return play()
+    except ContractError as error:
+        if isinstance(origin(error), InputError):
+            return None
+        raise
+
+
+def _check_reward(player: Player, tasks: Tasks, played: np.ndarray) -> None:
+    """Raise where the agent learns from outcomes but never asks what they are worth."""
+    everyone = range(N_TASKS)
+    turned = replace(tasks, outcomes=tasks.outcomes[..., ::-1])
+    if np.array_equal(player.play(turned, everyone), played):
+        return  # it does not learn from outcomes at all
+    reversed_reward = replace(tasks, reward_fn=lambda outcome: 1 - tasks.reward_fn(outcome))
+    again = _unless_refused(lambda: player.play(reversed_reward, everyone))
+    if again is not None and np.array_equal(again, played):
+        raise ContractError(
+            f"{player.name} ignores the reward function",
+            done="the same tasks were played with the rewards R(y) reversed to 1 - R(y)",
+            expected="other actions, as the agent does act by outcomes",
+            seen="the same actions throughout",
+            advice="learn from info.reward_fn(outcome), or raise gents_gym.InputError in reset where it is not the one "
+            "that the agent is made for",
+        )

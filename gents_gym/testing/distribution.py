@@ -1,0 +1,102 @@
+"""The contract of task distributions: one in, silence or the first thing that is wrong with it out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gents_gym.randomness import SPLITS
+from gents_gym.testing.contract import ContractError, global_generators_left_alone
+from gents_gym.testing.watched import SEED_ADVICE
+from gents_gym.types import ActionRows, TaskDistribution, Tasks
+
+N_TASKS = 64  # that means are held against
+SURE = 6  # standard errors beyond which a difference is no accident
+TASK_ARRAYS = ("action_features", "contexts", "outcomes", "means", "hidden_features")
+ROW_ARRAYS = ("action_features", "contexts", "outcomes")
+
+
+def check_distribution(name: str, distribution: TaskDistribution) -> None:
+    """Raise where the tasks or rows that ``distribution`` draws are not what an evaluation relies on."""
+    with global_generators_left_alone(name, "tasks and rows were drawn", SEED_ADVICE):
+        _check_draws(name, "sample", TASK_ARRAYS, distribution.sample)
+        rows: Any = lambda seed, indices, split: distribution.sample_actions(seed, indices, 20, split)  # noqa: E731
+        _check_draws(name, "sample_actions", ROW_ARRAYS, rows)
+        tasks, history = distribution.sample(0, range(N_TASKS)), rows(0, range(3), "train")
+    _check_history(name, tasks, history)
+    _check_rewards(name, tasks)
+
+
+def _check_draws(name: str, verb: str, arrays: Sequence[str], draw: Any) -> None:
+    """Raise unless what is drawn at an index depends on (seed, split, index) alone, and on all three."""
+    first = draw(7, range(4), "train")
+    alone = "(seed, split, index) alone decides what is drawn at an index"
+    for how, found, at in (
+        ("again", draw(7, range(4), "train"), [0, 1, 2, 3]),
+        ("in another order and without the others", draw(7, [3, 1], "train"), [3, 1]),
+        ("among more", draw(7, range(6), "train"), [0, 1, 2, 3, 4, 5]),
+    ):
+        expected, got = _pick(first, arrays, at), _pick(found, arrays, range(len(at)))
+        for key in expected:
+            # Matrix products may round differently for another number of rows, so the last digits may differ.
+            if not np.allclose(expected[key], got[key][: len(expected[key])], rtol=1e-4, atol=1e-6):
+                _fail(name, f"the same entries of {verb} were drawn {how}", alone, f"other {key}", SEED_ADVICE)
+    for how, found in (
+        ("with another seed", draw(8, range(4), "train")),
+        *((f"from the split {split}", draw(7, range(4), split)) for split in SPLITS if split != "train"),
+    ):
+        if set(_contents(first)) & set(_contents(found)):
+            _fail(name, f"{verb} drew {how}", "nothing in common", "the same contexts and outcomes", SEED_ADVICE)
+    if len(set(_contents(first))) < len(first):
+        _fail(name, f"{verb} drew 4 entries", "different ones", "the same contexts and outcomes twice", SEED_ADVICE)
+
+
+def _pick(drawn: Tasks | ActionRows, arrays: Sequence[str], at: Sequence[int]) -> dict[str, np.ndarray]:
+    at = [index for index in at if index < len(drawn)]
+    return {key: value[at] for key in arrays if (value := getattr(drawn, key)) is not None}
+
+
+def _contents(drawn: Tasks | ActionRows) -> list[bytes]:
+    return [x.tobytes() + y.tobytes() for x, y in zip(drawn.contexts, drawn.outcomes, strict=True)]
+
+
+def _check_history(name: str, tasks: Tasks, history: ActionRows) -> None:
+    sizes = {"context": history.contexts.shape[2], "feature": history.action_features.shape[1]}
+    expected = {"context": tasks.context_dim, "feature": tasks.action_features.shape[2]}
+    if sizes != expected:
+        _fail(
+            name, "single actions were drawn", f"the sizes of the tasks, {expected}", f"{sizes}", "use the same sizes"
+        )
+    if history.reward_fn is not tasks.reward_fn:
+        seen = f"{history.reward_fn!r}"
+        _fail(name, "single actions were drawn", f"the tasks' reward_fn, {tasks.reward_fn!r}", seen, "hand on the same")
+
+
+def _check_rewards(name: str, tasks: Tasks) -> None:
+    """Raise unless rewards lie in [0, 1] and ``means`` are their expectations, as far as so many tasks can tell."""
+    rewards, done = tasks.rewards.astype(np.float64), f"{N_TASKS} tasks were drawn"
+    if not ((rewards >= 0) & (rewards <= 1)).all():
+        seen = f"rewards from {rewards.min():g} to {rewards.max():g}"
+        _fail(name, done, "rewards R(Y) in [0, 1]", seen, "scale them in reward_fn")
+    if tasks.means is None:
+        return
+    means = tasks.means.astype(np.float64)
+    residuals = rewards - means  # (B, T, A); with the right means, nothing that is known beforehand explains them
+    spread = means - means.mean()
+    for what, weight in (("on average", np.ones_like(means)), ("where means are high", spread)):
+        per_task = (residuals * weight).mean(axis=(1, 2))
+        error = per_task.std(ddof=1) / np.sqrt(N_TASKS)
+        if abs(per_task.mean()) > SURE * error + 1e-6:
+            seen = (
+                f"{what} they differ by {per_task.mean():.4f}, which is more than {SURE} standard errors of {error:.4f}"
+            )
+            advice = (
+                "means are E[R(Y)] given all that nature knows, not outcomes, logits or estimates; None where unknown"
+            )
+            _fail(name, done, "rewards that have the means as expectations", seen, advice)
+
+
+def _fail(name: str, done: str, expected: str, seen: str, advice: str) -> None:
+    raise ContractError(
+        f"{name}: its tasks are not as they must be", done=done, expected=expected, seen=seen, advice=advice
+    )

@@ -1,0 +1,147 @@
+"""The strict player: an agent and tasks in, actions out, every call watched for what an agent must not do."""
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gents_gym.checks import InputError, TaskError, check_actions
+from gents_gym.randomness import stream
+from gents_gym.testing.contract import ContractError, global_generators_left_alone
+from gents_gym.types import Agent, Privileged, TaskInfo, Tasks
+
+RNG_ADVICE = "draw all randomness of task i from rngs[i], which reset is given"
+
+
+def origin(error: BaseException) -> BaseException:
+    """Return what was raised first, below the errors that only say in which task."""
+    while isinstance(error, ContractError | TaskError) and error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def compare(rule: str, played: np.ndarray, again: np.ndarray, done: str, advice: str) -> None:
+    """Raise where the same tasks were played otherwise, (n, t) each."""
+    if not np.array_equal(played, again):
+        row, t = (int(i) for i in np.argwhere(played != again)[0])
+        seen = f"task {row}, decision {t + 1}: action {played[row, t]}, and now {again[row, t]}"
+        raise ContractError(rule, done=done, expected="the same actions", seen=seen, advice=advice)
+
+
+@dataclass(frozen=True)
+class Player:
+    """Makes agents and plays them."""
+
+    name: str  # the agent's, for the messages
+    make: Callable[[], Agent]
+    steps: int  # decisions played, at the most
+
+    def fresh(self) -> Agent:
+        """Return a new agent, or raise where none can be made."""
+        with global_generators_left_alone(self.name, "an agent was made", RNG_ADVICE):
+            agent = self.make()
+        if not isinstance(agent, Agent) or isinstance(agent, type):
+            raise ContractError(
+                f"{self.name} is not an agent",
+                done=f"it was made: {agent!r}",
+                expected="an object with reset(info, rngs), act(context) and observe(context, action, outcome)",
+                seen=f"it lacks {[verb for verb in ('reset', 'act', 'observe') if not hasattr(agent, verb)]}",
+                advice="write the missing methods; one with act(observation) alone is played by PerTask",
+            )
+        return agent
+
+    def play(
+        self,
+        tasks: Tasks,
+        order: Sequence[int],
+        agent: Agent | None = None,
+        *,
+        scribble: bool = False,
+        know_horizon: bool = True,
+        abandon: bool = False,
+    ) -> np.ndarray:
+        """Return the actions (n, steps) in the tasks at ``order``, in the rows' order of ``order``.
+
+        Args:
+            tasks: Tasks to choose from.
+            order: The tasks to play side by side; task i comes with its own generator wherever it stands.
+            agent: Who plays; None: a fresh one.
+            scribble: Overwrite arrays after the calls that they were handed to, as a caller with buffers does.
+            know_horizon: Tell the agent the horizon.
+            abandon: Stop behind an act, without the observe that belongs to it.
+        """
+        played = tasks[list(order)]
+        agent = self.fresh() if agent is None else agent
+        agent = agent.for_tasks(played) if isinstance(agent, Privileged) else agent
+        texts = None if played.texts is None else played.texts.tolist()
+        horizon = played.horizon if know_horizon else None
+        features = played.action_features.copy()
+        info = TaskInfo(features, played.n_actions, played.context_dim, horizon, played.reward_fn, texts)
+        where = f"{len(played)} tasks with {played.n_actions} actions, contexts of {played.context_dim} numbers"
+        where += f", action features of {features.shape[2]}" + ("" if know_horizon else " and an unknown horizon")
+        self._call(agent.reset, where, False, info, [stream(0, "agent", i) for i in order])
+        actions: list[np.ndarray] = []
+        answers: list[Any] = []
+        for t in range(min(self.steps, played.horizon)):
+            at = f"decision {t + 1} of {where}"
+            answer = self._call(agent.act, at, scribble, played.contexts[:, t].copy())
+            action = self._checked(answer, at, len(played), played.n_actions).copy()
+            actions.append(action)
+            answers.append(answer)
+            if abandon and t == self.steps // 2:
+                break
+            outcome = played.outcomes[np.arange(len(played)), t, action].astype(np.float64)
+            self._call(agent.observe, at, scribble, played.contexts[:, t].copy(), action.copy(), outcome)
+            self._check_kept(features, played.action_features, at, "info.action_features")
+            for earlier, kept in zip(answers, actions, strict=True):
+                self._check_kept(np.asarray(earlier), kept, at, "actions that act has returned")
+        return np.stack(actions, axis=1)
+
+    def _call(self, call: Callable[..., Any], where: str, scribble: bool, *given: Any) -> Any:
+        """Return what a method answers, watched."""
+        verb = call.__name__
+        before = copy.deepcopy([array for array in given if isinstance(array, np.ndarray)])
+        try:
+            with global_generators_left_alone(self.name, f"{verb} was called at {where}", RNG_ADVICE):
+                answer = call(*given)
+        except ContractError:
+            raise
+        except Exception as error:
+            raise ContractError(
+                f"{self.name} fails in {verb}",
+                done=f"{verb} was called at {where}",
+                expected="an answer",
+                seen=f"{type(error).__name__}: {error}",
+                advice="the traceback above shows the line; an agent made for certain tasks alone says so by "
+                "raising gents_gym.InputError in reset",
+            ) from error
+        answer = answer.copy() if scribble and isinstance(answer, np.ndarray) else answer  # it may be a view of ours
+        for array, kept in zip([array for array in given if isinstance(array, np.ndarray)], before, strict=True):
+            self._check_kept(array, kept, where, f"an array that {verb} was given")
+            if scribble:
+                array[...] = 7 if array.dtype.kind == "f" else 0
+        return answer
+
+    def _check_kept(self, array: np.ndarray, kept: np.ndarray, where: str, what: str) -> None:
+        if not np.array_equal(array, kept):
+            raise ContractError(
+                f"{self.name} modifies {what}",
+                done=f"an agent played {where}",
+                expected=f"{what} is as before",
+                seen="its numbers have changed",
+                advice="work on a copy: array.copy(), or a = a + b in place of a += b",
+            )
+
+    def _checked(self, answer: Any, where: str, n_tasks: int, n_actions: int) -> np.ndarray:
+        try:
+            return check_actions(answer, n_tasks, n_actions)
+        except InputError as error:
+            raise ContractError(
+                f"{self.name} returns actions that cannot be played",
+                done=f"act was called at {where}",
+                expected=f"{n_tasks} whole numbers in [0, {n_actions}), one for each task, as scores.argmax(axis=1) is",
+                seen=str(error),
+                advice="return an integer array of shape (B,) from act",
+            ) from error

@@ -1,0 +1,96 @@
+"""The contract of environments with tables: what they show must be what ``unwrapped.tasks`` holds, and no more."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from gents_gym.testing.contract import ContractError, find_difference
+from gents_gym.testing.privilege import twin
+from gents_gym.testing.watched import Episode, Watched, in_turn
+from gents_gym.types import Tasks
+
+
+def check_tables(name: str, make: Callable[[], Watched], first: Episode, seed: int) -> None:
+    """Raise where what is shown, told and earned is not what the tables say.
+
+    Args:
+        name: The environment's, for the messages.
+        make: Makes a new one.
+        first: The first episode of ``seed``, actions in turn.
+        seed: The seed.
+    """
+    envs = make()
+    _, info = envs.reset(seed=seed)
+    tasks: Tasks = envs.envs.unwrapped.tasks  # type: ignore[attr-defined]
+
+    def same(what: str, left: Any, right: Any, done: str, advice: str) -> None:
+        if difference := find_difference(left, right, what):
+            rule, expected = f"{name}: {what} is not as it must be", "the same in both"
+            raise ContractError(rule, done=done, expected=expected, seen=difference, advice=advice)
+
+    _check_end(name, envs, first, tasks)
+    done = f"an episode of seed {seed} was compared with unwrapped.tasks"
+    played = np.take_along_axis(tasks.outcomes, first.actions[..., None], 2)[..., 0].astype(np.float64)
+    same("the action features", first.features, tasks.action_features, done, "show the tasks that are played")
+    same("the context", first.contexts, tasks.contexts, done, "show row t of the contexts before decision t")
+    same("info['outcome']", first.told, True, f"{done}; whether steps tell it", "tell it in info, and its mask")
+    same("info['outcome']", first.outcomes, played, done, "tell outcomes[i, t, action] of the table")
+    earned = np.asarray(tasks.reward_fn(played), np.float64)
+    same("the reward", first.rewards, earned, done, "pay reward_fn of the outcome of the action played")
+    for t in range(tasks.horizon - 1):
+        envs.step(in_turn(t, envs.slots, envs.n_actions))
+    now = envs.envs.unwrapped.tasks  # type: ignore[attr-defined]
+    advice = "leave the table as it is: one that changes would make regret wrong"
+    same("unwrapped.tasks", now.hashes, tasks.hashes, "the tasks were played to the last decision", advice)
+    _check_numbers(same, envs, tasks, info, seed)
+    _check_secrets(same, make, tasks, first, seed)
+
+
+def _check_end(name: str, envs: Watched, first: Episode, tasks: Tasks) -> None:
+    steps = [answer[2] | answer[3] for answer in first.answers[1:]]
+    ends = [int(np.argmax([step[i] for step in steps])) + 1 for i in envs.slots]
+    observation, _, terminated, truncated, info = first.answers[-1]
+    final = info["final_obs"] if envs.mode is AutoresetMode.SAME_STEP else None
+    last = [observation["context"][i] if final is None else final[i]["context"] for i in envs.slots]
+    for holds, expected, seen in (
+        (set(ends) == {tasks.horizon}, f"an end after {tasks.horizon} decisions, the horizon", f"ends after {ends}"),
+        (terminated.all() and not truncated.any(), "terminated, not truncated", f"truncated {truncated}"),
+        (not np.any(last), "a last context of zeros, as there is no decision left", f"{last[0]}"),
+    ):
+        if not holds:
+            advice = "end with terminated=True after the horizon, and show a context of zeros"
+            rule, done = f"{name} does not end as it must", "one episode was played"
+            raise ContractError(rule, done=done, expected=expected, seen=seen, advice=advice)
+
+
+def _check_numbers(same: Any, envs: Watched, tasks: Tasks, info: dict[str, Any], seed: int) -> None:
+    """Raise unless tasks can be asked for by number, which is how evaluations play blocks of them."""
+    same("info['task']", info.get("task", np.zeros(0)), envs.slots, "reset with a seed", "number tasks from 0 on")
+    order = envs.slots[::-1].tolist()
+    envs.reset(seed=seed, options={"task": order})
+    found = envs.envs.unwrapped.tasks.hashes  # type: ignore[attr-defined]
+    advice = "play task i of the stream in the slot that asks for it, whatever was played before"
+    same("unwrapped.tasks", found, tasks[order].hashes, f"reset(seed={seed}, options={{'task': {order}}})", advice)
+
+
+def _check_secrets(same: Any, make: Callable[[], Watched], tasks: Tasks, first: Episode, seed: int) -> None:
+    """Raise where something that is shown depends on cells that nobody has played, on means or on what is to come."""
+    envs = make()
+    envs.reset(seed=seed + 1)
+    others, half = envs.envs.unwrapped.tasks, (tasks.horizon + 1) // 2  # type: ignore[attr-defined]
+
+    def answers(given: Tasks) -> list[Any]:
+        envs = make()
+        start = envs.reset(seed=seed, options={"task": given})
+        return [start, *(envs.step(in_turn(t, envs.slots, envs.n_actions)) for t in range(half - 1))]
+
+    same(
+        "what is shown",
+        answers(tasks),
+        answers(twin(tasks, others, first.actions, half)),
+        "two batches of tasks were handed in that differ only in outcomes of actions that were not played, in means, "
+        "in hidden features and in what is to come",
+        "show nothing of the table: no means, best action, regret or other outcomes in observations or info",
+    )

@@ -1,0 +1,183 @@
+"""The contract of vector environments: one in, silence or the first thing that is wrong with it out."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from gents_gym.checks import InputError
+from gents_gym.evaluation.environments import OURS, find_env
+from gents_gym.testing.contract import ContractError, find_difference
+from gents_gym.testing.distribution import check_distribution
+from gents_gym.testing.tables import check_tables
+from gents_gym.testing.watched import SEED_ADVICE, Episode, Watched, half_in_turn
+
+B, SEED = 3, 11
+Make = Callable[[int], VectorEnv[Any, Any, Any]]
+
+
+def check_vector_env(env: str | VectorEnv[Any, Any, Any] | Make) -> None:
+    """Play a vector environment in every way that an evaluation relies on, and raise at the first that goes wrong.
+
+    One whose ``unwrapped`` has ``tasks``, as ours have, is held against its tables too; one that also has a
+    ``distribution``, against what that draws. One of ours that is named by its id is checked in every autoreset mode.
+
+    Args:
+        env: An id with options behind it, "module:id" included; an environment that ``gym.make_vec`` made; or a
+            function from the number of slots to an environment.
+
+    Raises:
+        ContractError: With what was done, expected and seen, and what to do about it.
+    """
+    for name, make in _makers(env):
+        _check(name, make)
+    if (distribution := getattr(make(1).unwrapped, "distribution", None)) is not None:
+        check_distribution(name, distribution)
+
+
+def _makers(env: Any) -> list[tuple[str, Make]]:
+    """Return what is to be checked, and how it is made."""
+    if isinstance(env, str):
+        spec, options = find_env(env)
+        every = spec.vector_entry_point == OURS and not {"autoreset_mode", "vectorization_mode"} & options.keys()
+        modes = [{"autoreset_mode": mode.value} for mode in AutoresetMode] if every else [{}]
+        return [(env, _from_spec(spec, {**options, **mode})) for mode in modes]
+    if isinstance(env, VectorEnv):
+        if env.spec is None or env.unwrapped is not env:
+            rule = "env must be of gym.make_vec and not wrapped; of any other, hand in a function that makes it"
+            raise InputError(f"{rule}: lambda num_envs: ..., got {env!r}")
+        spec = copy.deepcopy(env.spec)
+        spec.kwargs.pop("num_envs", None)
+        return [(spec.id, _from_spec(spec, {}))]
+    if not callable(env):
+        raise InputError(f"env must be an id, a vector environment or a function that makes one, got {env!r}")
+    return [(getattr(env, "__name__", type(env).__name__), env)]
+
+
+def _from_spec(spec: EnvSpec, options: dict[str, Any]) -> Make:
+    return lambda num_envs: gym.make_vec(copy.deepcopy(spec), num_envs=num_envs, **options)
+
+
+def _check(name: str, make: Make) -> None:
+    envs = Watched(name, make(B), B)
+    first = envs.episode(seed=SEED)
+    _check_seeds(name, make, envs, first)
+    _check_slots(name, make, first)
+    _check_actions(name, make, first)
+    _check_scribbles(name, make, first)
+    _check_autoreset(name, make, first)
+    if hasattr(type(envs.envs.unwrapped), "tasks"):
+        check_tables(name, lambda: Watched(name, make(B), B), first, SEED)
+    if envs.envs.spec is not None and envs.envs.unwrapped is envs.envs:  # a spec knows nothing of wrappers around it
+        _check_spec(name, make)
+
+
+def _same(rule: str, left: Any, right: Any, done: str, advice: str) -> None:
+    if difference := find_difference(left, right, "the episode"):
+        expected = "the same observations, rewards and infos"
+        raise ContractError(rule, done=done, expected=expected, seen=difference, advice=advice)
+
+
+def _other(rule: str, left: Episode, right: Episode, done: str, advice: str) -> None:
+    if find_difference(left.seen, right.seen) is None:
+        expected = "other tasks"
+        raise ContractError(rule, done=done, expected=expected, seen="the same contexts and rewards", advice=advice)
+
+
+def _check_seeds(name: str, make: Make, envs: Watched, first: Episode) -> None:
+    rule, done = f"{name} is not reproducible", f"reset(seed={SEED}) and the same actions"
+    new = Watched(name, make(B), B).episode(seed=SEED)
+    _same(rule, first.answers, new.answers, f"{done} in a new environment", SEED_ADVICE)
+    advice = "reset(seed=...) starts everything anew: forget what earlier episodes have left"
+    _same(rule, first.answers, envs.episode(seed=SEED).answers, f"{done} in one that has played before", advice)
+    _other(f"{name} ignores the seed", first, envs.episode(seed=SEED + 1), "reset with another seed", SEED_ADVICE)
+    envs.reset(seed=SEED)
+    advice = "reset() without a seed goes on in the stream of the last seed"
+    _other(f"{name} plays one task for ever", first, envs.episode(), "reset without a seed after one with it", advice)
+
+
+def _check_slots(name: str, make: Make, first: Episode) -> None:
+    for num_envs in (1, 2):
+        fewer = Watched(name, make(num_envs), num_envs).episode(seed=SEED)
+        length = fewer.rewards.shape[1]
+        among = {key: value[:num_envs] for key, value in first.seen.items()}
+        among |= {key: value[:, :length] for key, value in among.items() if key != "features"}
+        rule, done = f"{name}: a task depends on the tasks beside it", f"{num_envs} slots in place of {B}, one seed"
+        advice = f"{SEED_ADVICE}; slot i plays task i of a seed first, whatever the number of slots"
+        _same(rule, among, fewer.seen, done, advice)
+
+
+def _check_actions(name: str, make: Make, first: Episode) -> None:
+    """Raise where contexts or outcomes depend on earlier actions: all agents must meet the same tasks."""
+    other = Watched(name, make(B), B).episode(half_in_turn, seed=SEED)
+    rule, done = (
+        f"{name}: playing changes the task",
+        "the same seed was played with other actions at every second decision",
+    )
+    advice = "draw contexts and the whole table of outcomes beforehand, or in an order that no action changes"
+    still = np.ones_like(first.steady)
+    _same(f"{name}: action features must stay", first.steady, still, "one episode", "show the same in every step")
+    _same(rule, (first.features, first.contexts), (other.features, other.contexts), done, advice)
+    alike = first.actions == other.actions
+    _same(rule, first.outcomes[alike], other.outcomes[alike], f"{done}; the others' outcomes were compared", advice)
+
+
+def _check_scribbles(name: str, make: Make, first: Episode) -> None:
+    written = Watched(name, make(B), B, scribble=True).episode(seed=SEED)
+    advice = "return copies of the environment's own arrays, or read-only views"
+    done = "arrays that reset and step had returned were overwritten by who got them"
+    _same(f"{name} hands out its own state", first.seen, written.seen, done, advice)
+
+
+def _check_autoreset(name: str, make: Make, first: Episode) -> None:
+    """Raise unless slots that have ended go on as ``metadata["autoreset_mode"]`` says."""
+    envs = Watched(name, make(B), B)
+    length = envs.episode(seed=SEED).rewards.shape[1]
+    *_, terminated, truncated, info = first.answers[-1]
+    ended = terminated | truncated
+
+    def demand(holds: bool, expected: str, seen: str) -> None:
+        if not holds:
+            done = f"every slot was played to its end, after {length} decisions, in the mode {envs.mode.value}"
+            advice = f"see Gymnasium on {envs.mode}, or name the right mode in metadata['autoreset_mode']"
+            raise ContractError(
+                f"{name} does not end as it says", done=done, expected=expected, seen=seen, advice=advice
+            )
+
+    if envs.mode is AutoresetMode.SAME_STEP:
+        final = info.get("final_obs", np.full(B, None))
+        kept = [final[i] is not None for i in np.flatnonzero(ended)]
+        demand(all(kept), "info['final_obs'] with the last observation of each slot that ended", f"info {sorted(info)}")
+        again = envs.step(np.zeros(B, np.int64))
+        demand(length == 1 or not again[2][ended].any(), "a new episode in the same step", "a slot that ends again")
+    elif envs.mode is AutoresetMode.NEXT_STEP:
+        demand("final_obs" not in info, "the last observation itself, no info['final_obs']", f"info {sorted(info)}")
+        _, reward, *flags, _ = envs.step(np.zeros(B, np.int64))
+        quiet = not reward[ended].any() and not (flags[0] | flags[1])[ended].any()
+        demand(quiet, "a step that only resets: reward 0 and no end", f"rewards {reward}, ends {flags[0] | flags[1]}")
+    else:
+        demand("final_obs" not in info, "the last observation itself, no info['final_obs']", f"info {sorted(info)}")
+        observation, _ = envs.reset(options={"reset_mask": ended})
+        demand(bool(observation["context"].any()), "new contexts after a reset with reset_mask", "zeros")
+
+
+def _check_spec(name: str, make: Make) -> None:
+    envs = make(B)
+    assert envs.spec is not None
+    try:
+        again = gym.make_vec(EnvSpec.from_json(envs.spec.to_json()))
+        difference = find_difference(envs.reset(seed=SEED), again.reset(seed=SEED), "reset's answer")
+    except Exception as error:
+        difference = f"{type(error).__name__}: {error}"
+    if difference:
+        raise ContractError(
+            f"{name}: its spec cannot be written down",
+            done="gym.make_vec(EnvSpec.from_json(env.spec.to_json())), as results and workers need it",
+            expected="the same environment",
+            seen=difference,
+            advice="register entry points as texts and arguments as plain JSON values: gents_gym.register_tasks does",
+        )

@@ -1,0 +1,219 @@
+"""The watched environment: a vector environment in, whole episodes out, every answer held against its spaces."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from gents_gym.evaluation.rollout import observed_outcomes
+from gents_gym.testing.contract import ContractError, find_difference, global_generators_left_alone
+
+LONGEST = 10_000  # decisions of an episode
+SEED_ADVICE = "draw everything of task i from a generator made of (seed, split, i): gents_gym.randomness.stream"
+Choose = Callable[[int, np.ndarray, int], np.ndarray]  # (t, slots, A) to actions
+
+
+def in_turn(t: int, slots: np.ndarray, n_actions: int) -> np.ndarray:
+    """Return actions that go through all numbers."""
+    return (t + slots) % n_actions
+
+
+def half_in_turn(t: int, slots: np.ndarray, n_actions: int) -> np.ndarray:
+    """Return the actions of :func:`in_turn` at every second decision and other ones at the others."""
+    return in_turn(t + t % 2, slots, n_actions)
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """One episode in every slot; NaN, and actions of -1, behind a slot's end."""
+
+    features: np.ndarray  # (B, A, F)
+    contexts: np.ndarray  # (B, T, D)
+    actions: np.ndarray  # (B, T)
+    rewards: np.ndarray  # (B, T)
+    outcomes: np.ndarray  # (B, T)
+    steady: np.ndarray  # (B, T): whether the features are shown again as they were at first
+    answers: list[Any]  # of reset and of each step, as they were given
+    told: bool  # whether every step told an outcome
+
+    @property
+    def seen(self) -> dict[str, np.ndarray]:
+        """What does not depend on how the environment goes on after the end."""
+        return {name: getattr(self, name) for name in ("features", "contexts", "rewards", "outcomes", "steady")}
+
+
+class Watched:
+    """A vector environment whose answers are checked and copied, and must stay as they were."""
+
+    def __init__(self, name: str, envs: VectorEnv[Any, Any, Any], num_envs: int, scribble: bool = False) -> None:
+        """Watch ``envs``; with ``scribble``, overwrite whatever it hands out."""
+        self.name, self.envs, self._scribble = name, envs, scribble
+        self._handed: list[tuple[Any, Any]] = []  # what was handed out, and how it was then
+        _check_spaces(name, envs, num_envs)
+        self.slots = np.arange(num_envs)
+        self.n_actions = int(envs.single_action_space.n)  # type: ignore[attr-defined]
+        self.mode: AutoresetMode = envs.metadata["autoreset_mode"]
+
+    def reset(self, **how: Any) -> tuple[Any, dict[str, Any]]:
+        """Return a copy of the answer of reset."""
+        observation, info = self._call("reset", 2, **how)
+        self._check_observation("reset", observation)
+        return observation, info
+
+    def step(self, actions: np.ndarray) -> tuple[Any, ...]:
+        """Return a copy of the answer of step."""
+        answer = self._call("step", 5, actions.copy())
+        self._check_observation("step", answer[0])
+        for what, found, kind in zip(("reward", "terminated", "truncated"), answer[1:4], "fbb", strict=True):
+            array = np.asarray(found)
+            if array.shape != (len(self.slots),) or array.dtype.kind != kind:
+                number = "float" if kind == "f" else "bool"
+                self._fail("step", what, f"an array of {number}, one for each slot", f"{array.dtype}{array.shape}")
+        if not ((answer[1] >= 0) & (answer[1] <= 1)).all():
+            self._fail("step", "reward", "rewards in [0, 1]", f"{answer[1]}")
+        return answer
+
+    def episode(self, choose: Choose = in_turn, **how: Any) -> Episode:
+        """Return one episode in every slot, from a reset on."""
+        answers: list[Any] = [self.reset(**how)]
+        features, context = answers[0][0]["action_features"], answers[0][0]["context"]
+        live = np.ones(len(self.slots), np.bool_)
+        rows: list[tuple[np.ndarray, ...]] = []
+        steady: list[np.ndarray] = []
+        told = True
+        while live.any():
+            if len(rows) == LONGEST:
+                self._fail("step", "terminated", f"an end within {LONGEST} decisions", "none")
+            actions = choose(len(rows), self.slots, self.n_actions)
+            answer = self.step(actions)
+            observation, reward, terminated, truncated, info = answer
+            rows.append(tuple(_blank(a, live) for a in (context, actions, reward, observed_outcomes(info, reward))))
+            told &= "outcome" in info or "outcome" in info.get("final_info", {})
+            live &= ~(terminated | truncated)
+            steady.append((observation["action_features"] == features).all(axis=(1, 2)) | ~live)
+            answers.append(answer)
+            context = observation["context"]
+        for handed, then in self._handed:
+            if difference := find_difference(handed, then, "answer"):
+                self._fail("step", "what was handed out before", "it stays as it was", f"{difference} (now and then)")
+        contexts, played, rewards, outcomes = (np.stack(part, axis=1) for part in zip(*rows, strict=True))
+        kept = np.stack(steady, axis=1)
+        return Episode(features, contexts, played.astype(np.int64), rewards, outcomes, kept, answers, told)
+
+    def _call(self, verb: str, length: int, *given: Any, **how: Any) -> Any:
+        done = f"{verb} was called"
+        try:
+            with global_generators_left_alone(self.name, done, SEED_ADVICE):
+                answer = getattr(self.envs, verb)(*given, **how)
+        except ContractError:
+            raise
+        except Exception as error:
+            self._fail(verb, "it", "an answer", f"{type(error).__name__}: {error}", error)
+        if not isinstance(answer, tuple) or len(answer) != length:
+            self._fail(verb, "its answer", f"a tuple of {length}", f"{type(answer).__name__}")
+        kept = copy.deepcopy(answer)
+        if self._scribble:
+            _overwrite(answer)
+        else:
+            self._handed.append((answer, kept))
+        return copy.deepcopy(kept)
+
+    def _check_observation(self, verb: str, observation: Any) -> None:
+        space = self.envs.observation_space
+        if observation in space:
+            return
+        assert isinstance(space, spaces.Dict)
+        seen = f"{type(observation).__name__}"
+        if isinstance(observation, dict):
+            bad = {key: value for key, value in observation.items() if key not in space or value not in space[key]}
+            told = [f"{key}: {np.asarray(value).dtype}{np.shape(value)}" for key, value in bad.items()]
+            seen = "; ".join(told) or f"the keys {sorted(observation)}"
+        self._fail(verb, "observation", f"one in observation_space, {space}", seen)
+
+    def _fail(self, verb: str, what: str, expected: str, seen: str, cause: Exception | None = None) -> None:
+        raise ContractError(
+            f"{self.name}: {what} of {verb} is not as it must be",
+            done=f"{verb} was called, as rollout does, with {len(self.slots)} slots",
+            expected=expected,
+            seen=seen,
+            advice=ADVICE.get(
+                what, "the traceback above shows the line" if cause else "see help(gymnasium.vector.VectorEnv)"
+            ),
+        ) from cause
+
+
+ADVICE = {
+    "observation": "return float32 arrays with a row for each slot, within the bounds and without NaN",
+    "reward": "return R of the outcomes as a float64 array (B,); scale rewards to [0, 1]",
+    "terminated": "return booleans (B,), True behind the last decision of a task",
+    "what was handed out before": "return copies, array.copy(), or read-only arrays that never change",
+}
+
+
+def _blank(array: np.ndarray, live: np.ndarray) -> np.ndarray:
+    """Return the array with NaN, or -1 in whole numbers, where no episode is going on."""
+    kept = np.array(array)
+    kept[~live] = -1 if kept.dtype.kind in "iu" else np.nan
+    return kept
+
+
+def _overwrite(answer: Any) -> None:
+    """Overwrite every array in an answer that can be written."""
+    for part in answer.values() if isinstance(answer, dict) else answer:
+        if isinstance(part, dict | tuple):
+            _overwrite(part)
+        elif isinstance(part, np.ndarray) and part.flags.writeable and part.dtype != object:
+            part[...] = 1
+
+
+def _check_spaces(name: str, envs: Any, num_envs: int) -> None:
+    """Raise unless the environment says rightly what it is."""
+
+    def demand(holds: bool, what: str, expected: str, seen: Any, advice: str) -> None:
+        if not holds:
+            raise ContractError(
+                f"{name}: {what} is not as it must be",
+                done=f"it was made with num_envs={num_envs}",
+                expected=expected,
+                seen=str(seen),
+                advice=advice,
+            )
+
+    demand(isinstance(envs, VectorEnv), "it", "a gymnasium.vector.VectorEnv", repr(envs), "use gym.make_vec")
+    demand(envs.num_envs == num_envs, "num_envs", str(num_envs), envs.num_envs, "set self.num_envs to the argument")
+    single, actions = envs.single_observation_space, envs.single_action_space
+    demand(
+        isinstance(single, spaces.Dict) and {"context", "action_features"} <= single.keys(),
+        "single_observation_space",
+        "Dict(context=Box(D,), action_features=Box(A, F))",
+        single,
+        "agents see the observations 'context' and 'action_features'",
+    )
+    count = int(getattr(actions, "n", -1)) if int(getattr(actions, "start", 0)) == 0 else -1
+    demand(
+        count >= 2, "single_action_space", "Discrete(A) from 0 on, A of at least 2", actions, "use spaces.Discrete(A)"
+    )
+    for key, ndim in (("context", 1), ("action_features", 2)):
+        box = single[key]
+        fits = isinstance(box, spaces.Box) and len(box.shape) == ndim and box.dtype == np.float32
+        fits = fits and bool(np.isfinite(box.low).all() and np.isfinite(box.high).all())
+        fits = fits and (key == "context" or box.shape[0] == count)
+        shape = "(D,)" if key == "context" else f"(A={count}, F)"
+        demand(
+            fits,
+            f"the space of {key!r}",
+            f"a float32 Box of shape {shape} with finite bounds",
+            box,
+            "bounds of ±1e6 do",
+        )
+    for what, one in (("observation_space", single), ("action_space", actions)):
+        wanted = batch_space(one, num_envs)
+        demand(getattr(envs, what) == wanted, what, str(wanted), getattr(envs, what), "use gymnasium's batch_space")
+    mode = envs.metadata.get("autoreset_mode")
+    known = "one of gymnasium.vector.AutoresetMode"
+    demand(isinstance(mode, AutoresetMode), "metadata['autoreset_mode']", known, mode, "say when ended slots are reset")

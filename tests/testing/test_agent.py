@@ -1,0 +1,406 @@
+"""Every planted defect is caught by its own check, and the message says what to do."""
+
+import gc
+import random
+import re
+import sys
+import threading
+from collections import Counter
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+import gents_gym
+from gents_gym import BanditVectorEnv, InputError
+from gents_gym.testing import ContractError, check_agent
+
+
+class Honest:
+    """Gaussian noise on the mean reward of each action; draws from each task's own generator."""
+
+    def reset(self, info, rngs):
+        self.info, self.rngs = info, rngs
+        self.sums = np.zeros((len(info), info.n_actions))
+        self.counts = np.ones((len(info), info.n_actions))
+
+    def noise(self):
+        return np.stack([rng.normal(size=self.info.n_actions) for rng in self.rngs])
+
+    def act(self, context):
+        return (self.sums / self.counts + 0.3 * self.noise() / np.sqrt(self.counts)).argmax(axis=1)
+
+    def observe(self, context, action, outcome):
+        tasks = np.arange(len(action))
+        self.sums[tasks, action] += self.info.reward_fn(outcome)
+        self.counts[tasks, action] += 1
+
+
+class NumpyRandom(Honest):
+    def noise(self):
+        return np.random.normal(size=self.sums.shape)  # noqa: NPY002
+
+
+class PythonRandom(Honest):
+    def act(self, context):
+        return np.array([random.randrange(self.info.n_actions) for _ in context])
+
+
+class TorchRandom(Honest):
+    def noise(self):
+        return torch.randn(self.sums.shape).numpy()
+
+
+class SeedsTheWorld(Honest):
+    def reset(self, info, rngs):
+        super().reset(info, rngs)
+        np.random.seed(0)  # noqa: NPY002
+
+
+class UnseededGenerator(Honest):
+    def reset(self, info, rngs):
+        super().reset(info, [np.random.default_rng() for _ in rngs])
+
+
+class OneGeneratorForAll(Honest):
+    def reset(self, info, rngs):
+        super().reset(info, [rngs[0]] * len(rngs))
+
+
+class SeedBySlot(Honest):
+    def reset(self, info, rngs):
+        super().reset(info, [np.random.default_rng(i) for i in range(len(rngs))])
+
+
+class Remembers(Honest):
+    def __init__(self):
+        self.total = Counter()
+
+    def act(self, context):
+        earlier = np.array([self.total[a] for a in range(self.info.n_actions)])
+        return (self.sums / self.counts + 0.3 * self.noise() + 0.1 * earlier).argmax(axis=1)
+
+    def observe(self, context, action, outcome):
+        super().observe(context, action, outcome)
+        self.total.update(action[outcome > 0].tolist())
+
+
+class RemembersInItsClass(Honest):
+    games = 0
+
+    def reset(self, info, rngs):
+        super().reset(info, rngs)
+        type(self).games += 1
+
+    def act(self, context):
+        return np.full(len(context), self.games % self.info.n_actions)
+
+
+class UnfinishedBusiness(Honest):
+    """What it notes in act is only cleared in observe."""
+
+    pending = None
+
+    def act(self, context):
+        if self.pending is not None:
+            return np.zeros(len(context), int)
+        self.pending = context.copy()
+        return super().act(context)
+
+    def observe(self, context, action, outcome):
+        super().observe(context, action, outcome)
+        self.pending = None
+
+
+class Columns(Honest):
+    def act(self, context):
+        return super().act(context)[:, None]
+
+
+class OneForAll(Honest):
+    def act(self, context):
+        return 0
+
+
+class Floats(Honest):
+    def act(self, context):
+        return super().act(context).astype(float)
+
+
+class NotANumber(Honest):
+    def act(self, context):
+        return np.full(len(context), np.nan)
+
+
+class OutOfRange(Honest):
+    def act(self, context):
+        return super().act(context) + 1
+
+
+class BatchMates(Honest):
+    def act(self, context):
+        scores = self.sums / self.counts
+        return (scores - scores.mean(axis=0) + 0.1 * self.noise()).argmax(axis=1)
+
+
+class WritesContexts(Honest):
+    def observe(self, context, action, outcome):
+        context -= context.mean(axis=1, keepdims=True)
+        super().observe(context, action, outcome)
+
+
+class WritesOutcomes(Honest):
+    def observe(self, context, action, outcome):
+        outcome *= 2
+        super().observe(context, action, outcome)
+
+
+class WritesFeatures(Honest):
+    def act(self, context):
+        self.info.action_features[:] += 1
+        return super().act(context)
+
+
+class KeepsContexts(Honest):
+    """Acts by the context of the decision before, of which it keeps no copy."""
+
+    last = None
+
+    def reset(self, info, rngs):
+        super().reset(info, rngs)
+        self.last = np.zeros((len(info), 1))
+
+    def act(self, context):
+        found = (self.last[:, 0] > 0).astype(int)
+        self.last = context
+        return found
+
+
+class ReusesItsAnswer(Honest):
+    def reset(self, info, rngs):
+        super().reset(info, rngs)
+        self.answer = np.zeros(len(info), int)
+
+    def act(self, context):
+        self.answer[:] = super().act(context)
+        return self.answer
+
+
+class LooksUpTheStack(Honest):
+    def act(self, context):
+        frame = sys._getframe()
+        while frame is not None:
+            for value in frame.f_locals.values():
+                if isinstance(value, BanditVectorEnv):
+                    return value.tasks.means[:, int(value._time[0])].argmax(axis=1)
+            frame = frame.f_back
+        return super().act(context)
+
+
+class SearchesTheHeap(Honest):
+    """Finds the environment that has just been reset, and plays the action of the best outcomes in all."""
+
+    def reset(self, info, rngs):
+        super().reset(info, rngs)
+        envs = [env for env in gc.get_objects() if type(env) is BanditVectorEnv and env.seeded and not env._time.any()]
+        found = [env.tasks for env in envs if np.array_equal(env.tasks.action_features, info.action_features)]
+        self.best = found[-1].outcomes.sum(axis=1).argmax(axis=1) if found else None
+
+    def act(self, context):
+        return super().act(context) if self.best is None else self.best
+
+
+class LooksAhead(Honest):
+    """Acts by the contexts to come."""
+
+    def act(self, context):
+        frame = sys._getframe()
+        while frame is not None:
+            for value in frame.f_locals.values():
+                if isinstance(value, BanditVectorEnv):
+                    return (value.tasks.contexts[:, -1, 0] > 0).astype(int)
+            frame = frame.f_back
+        return super().act(context)
+
+
+class HoldsAnEnvironment(Honest):
+    def __init__(self):
+        self.helpers = {"env": gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, horizon=3)}
+
+
+class OneSize(Honest):
+    def __init__(self):
+        self.weights = np.ones(5)
+
+    def act(self, context):
+        return super().act(context) * (context @ self.weights > 0)
+
+
+class NeedsTheHorizon(Honest):
+    def reset(self, info, rngs):
+        super().reset(info, rngs)
+        self.rounds = info.horizon // 2
+
+
+class KeepsItsSizes(Honest):
+    """Makes room once, for as many actions as it first meets."""
+
+    room = None
+
+    def reset(self, info, rngs):
+        super().reset(info, rngs)
+        self.room = info.n_actions if self.room is None else max(self.room, info.n_actions)
+
+    def noise(self):
+        return np.stack([rng.normal(size=self.room)[-self.info.n_actions :] for rng in self.rngs])
+
+
+class IgnoresRewards(Honest):
+    def observe(self, context, action, outcome):
+        tasks = np.arange(len(action))
+        self.sums[tasks, action] += outcome
+        self.counts[tasks, action] += 1
+
+
+class HoldsALock(Honest):
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def fit(self, rows):
+        return self
+
+
+class FitsWithTheWorld(Honest):
+    def fit(self, rows):
+        np.random.normal()  # noqa: NPY002
+        return self
+
+
+class FailsToFit(Honest):
+    def fit(self, rows):
+        raise ValueError("too few rows")
+
+
+class NeedsArguments(Honest):
+    def __init__(self, rate):
+        self.rate = rate
+
+
+class Fails(Honest):
+    def observe(self, context, action, outcome):
+        raise KeyError("action 3")
+
+
+class NoObserve:
+    def reset(self, info, rngs):
+        pass
+
+    def act(self, context):
+        return np.zeros(len(context), int)
+
+
+DEFECTS = {
+    NumpyRandom: "uses the global generator of numpy.random",
+    PythonRandom: "uses the global generator of random",
+    TorchRandom: "uses the global generator of torch",
+    SeedsTheWorld: "uses the global generator of numpy.random",
+    UnseededGenerator: "is not reproducible",
+    RemembersInItsClass: "is not reproducible",
+    OneGeneratorForAll: "plays a task otherwise beside other tasks",
+    SeedBySlot: "plays a task otherwise beside other tasks",
+    BatchMates: "plays a task otherwise beside other tasks",
+    Remembers: "does not forget: something of earlier tasks is left",
+    UnfinishedBusiness: "does not forget: something of earlier tasks is left",
+    KeepsItsSizes: "does not forget the sizes of earlier tasks",
+    Columns: "seen: action must have shape (B,)=(6,), got (6, 1)",
+    OneForAll: "seen: action must have shape (B,)=(6,), got ()",
+    Floats: "seen: action must be a whole number, got dtype float64",
+    NotANumber: "seen: action must be a whole number, got nan",
+    OutOfRange: "seen: action must lie in [0, 4), got 4",
+    WritesContexts: "modifies an array that observe was given",
+    WritesOutcomes: "modifies an array that observe was given",
+    WritesFeatures: "modifies info.action_features",
+    KeepsContexts: "keeps an array that belongs to its caller",
+    ReusesItsAnswer: "modifies actions that act has returned",
+    LooksUpTheStack: "acts by what it cannot have seen",
+    SearchesTheHeap: "acts by what it cannot have seen",
+    LooksAhead: "acts by what it cannot have seen",
+    HoldsAnEnvironment: "HoldsAnEnvironment.helpers['env'] is of type",
+    OneSize: "fails in act",
+    NeedsTheHorizon: "fails in reset",
+    IgnoresRewards: "ignores the reward function",
+    HoldsALock: "cannot be copied",
+    FitsWithTheWorld: "uses the global generator of numpy.random",
+    FailsToFit: "seen: ValueError: too few rows",
+    NeedsArguments: "cannot be made ready",
+    Fails: "seen: KeyError: 'action 3'",
+    NoObserve: "it lacks ['observe']",
+}
+
+
+def test_an_honest_agent_passes_as_class_instance_function_and_spec():
+    for agent in (Honest, Honest(), lambda: Honest(), "linucb(alpha=0.5)"):
+        assert check_agent(agent) is None
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.__name__)
+def test_a_planted_defect_is_explained(defect):
+    with pytest.raises(ContractError, match=re.escape(DEFECTS[defect])) as caught:
+        check_agent(defect)
+    lines = str(caught.value).splitlines()
+    assert [line.split(":")[0].strip() for line in lines[1:]] == ["what was done", "expected", "seen", "what to do"]
+
+
+class OneSizeAndSaysSo(OneSize):
+    def reset(self, info, rngs):
+        if info.context_dim != 5:
+            raise InputError(f"contexts must have 5 numbers, got {info.context_dim}")
+        super().reset(info, rngs)
+
+
+class OneRewardAndSaysSo(IgnoresRewards):
+    def reset(self, info, rngs):
+        if info.reward_fn(np.array([0.0, 1.0])).tolist() != [0, 1]:
+            raise InputError("the reward must be the outcome")
+        super().reset(info, rngs)
+
+
+@pytest.mark.parametrize("agent", [OneSizeAndSaysSo, OneRewardAndSaysSo])
+def test_an_agent_may_refuse_what_it_is_not_made_for(agent):
+    assert check_agent(agent) is None
+
+
+def test_rounding_is_admitted_only_where_it_is_asked_for():
+    class PartsOnce(Honest):
+        def act(self, context):
+            return super().act(context) if len(context) != 2 else np.append(super().act(context)[0], 0)
+
+    with pytest.raises(ContractError, match="may_part=1 admits a task that parts"):
+        check_agent(PartsOnce)
+    assert check_agent(PartsOnce, may_part=1) is None
+
+
+def test_an_instance_is_copied_and_left_as_it_was():
+    agent = Honest()
+    check_agent(agent)
+    assert vars(agent) == {}
+
+
+def test_other_tasks_can_be_played():
+    assert check_agent(Honest, "news(n_actions=3, horizon=9)") is None
+    assert check_agent(Honest, gents_gym.make_tasks("synthetic", horizon=8)) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"steps": 3}, "steps must be at least 4, got 3"),
+        ({"may_part": -1}, "may_part must be at least 0, got -1"),
+        ({"tasks": "sinthetic"}, "unknown task distribution 'sinthetic'; did you mean 'synthetic'"),
+        ({"agent": "linucbb"}, "unknown agent 'linucbb'; did you mean 'linucb'"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(InputError, match=message):
+        check_agent(**{"agent": Honest, **arguments})

@@ -1,0 +1,471 @@
+"""Every planted defect is caught by its own check, and the message says what to do."""
+
+import re
+from dataclasses import replace
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.envs.registration import registry
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector.utils import batch_space
+
+import gents_gym
+from gents_gym import BanditVectorEnv, InputError
+from gents_gym.tasks.synthetic import Synthetic
+from gents_gym.testing import ContractError, check_vector_env, watched
+from gents_gym.types import ActionRows
+
+SMALL = Synthetic(n_actions=4, horizon=6, context_dim=3)
+
+
+class Honest(BanditVectorEnv):
+    def __init__(self, num_envs, tasks=SMALL, mode="SameStep"):
+        super().__init__(tasks, num_envs, autoreset_mode=mode)
+
+
+class Shows(Honest):
+    """Shows other contexts than it should."""
+
+    def _observe(self):
+        return {**super()._observe(), "context": self.show(super()._observe()["context"])}
+
+
+class Wider(Shows):
+    def show(self, context):
+        return np.hstack([context, context])
+
+
+class Doubles(Shows):
+    def show(self, context):
+        return context.astype(np.float64)
+
+
+class NotANumber(Shows):
+    def show(self, context):
+        return np.where(context > 1, np.float32(np.nan), context)
+
+
+class OutOfBounds(Shows):
+    def show(self, context):
+        return context * np.float32(1e7)
+
+
+class OneRowOnly(Shows):
+    def show(self, context):
+        return context[:1]
+
+
+class ShowsTheNextContext(Shows):
+    def show(self, context):
+        return self.tasks.contexts[self._slots, np.minimum(self._time + 1, 5)] * ~self._over[:, None]
+
+
+class LastContextStays(Shows):
+    def show(self, context):
+        return self.tasks.contexts[self._slots, np.minimum(self._time, 5)]
+
+
+class ReusesItsBuffer(Shows):
+    buffer = None
+
+    def show(self, context):
+        self.buffer = np.zeros_like(context) if self.buffer is None else self.buffer
+        self.buffer[:] = context
+        return self.buffer
+
+
+class HandsOutItsState(Honest):
+    def _begin(self, slots, given=None):
+        info = super()._begin(slots, given)
+        self.features = self._played.action_features.copy()
+        return info
+
+    def _observe(self):
+        return {**super()._observe(), "action_features": self.features}
+
+
+class FeaturesFade(Honest):
+    def _observe(self):
+        faded = self.tasks.action_features / (1 + self._time[:, None, None])
+        return {**super()._observe(), "action_features": faded.astype(np.float32)}
+
+
+class Answers(Honest):
+    """Changes the answer of step."""
+
+    def step(self, actions):
+        return self.change(*super().step(actions))
+
+
+class FourThings(Answers):
+    def change(self, observation, reward, terminated, truncated, info):
+        return observation, reward, terminated, info
+
+
+class WholeRewards(Answers):
+    def change(self, observation, reward, terminated, truncated, info):
+        return observation, reward.astype(int), terminated, truncated, info
+
+
+class LargeRewards(Answers):
+    def change(self, observation, reward, terminated, truncated, info):
+        return observation, 2 * reward - 1, terminated, truncated, info
+
+
+class OtherRewards(Answers):
+    def change(self, observation, reward, terminated, truncated, info):
+        return observation, 1 - reward, terminated, truncated, info
+
+
+class NumbersAsFlags(Answers):
+    def change(self, observation, reward, terminated, truncated, info):
+        return observation, reward, terminated.astype(int), truncated, info
+
+
+class Truncates(Answers):
+    def change(self, observation, reward, terminated, truncated, info):
+        return observation, reward, truncated, terminated, info
+
+
+class EndsLate(Honest):
+    """Says so one decision after the horizon of its tasks."""
+
+    @property
+    def tasks(self):
+        return Synthetic(4, 5, 3).sample(self._seed, range(self.num_envs))
+
+
+class NeverEnds(Answers):
+    def change(self, observation, reward, terminated, truncated, info):
+        return observation, reward, truncated, truncated, info
+
+
+class NoFinalObservation(Answers):
+    def change(self, observation, reward, terminated, truncated, info):
+        info.pop("final_obs", None)
+        return observation, reward, terminated, truncated, info
+
+
+class NoOutcome(Answers):
+    def change(self, observation, reward, terminated, truncated, info):
+        info.get("final_info", {}).pop("outcome", None)
+        return observation, reward, terminated, truncated, {k: v for k, v in info.items() if k != "outcome"}
+
+
+class LeaksTheBestAction(Answers):
+    def change(self, observation, reward, terminated, truncated, info):
+        best = self.tasks.means[self._slots, np.maximum(self._time - 1, 0)].argmax(axis=1)
+        return observation, reward, terminated, truncated, {**info, "best": best}
+
+
+class LeaksTheTable(Honest):
+    def reset(self, **how):
+        observation, info = super().reset(**how)
+        return observation, {**info, "table": self.tasks.outcomes}
+
+
+class Fails(Answers):
+    def change(self, *answer):
+        raise IndexError("slot 7")
+
+
+class SaysTheWrongMode(Honest):
+    """Resets in the same step, whatever it says."""
+
+    def __init__(self, num_envs, mode):
+        super().__init__(num_envs)
+        self.metadata = {**self.metadata, "autoreset_mode": mode}
+
+
+class SaysNoMode(Honest):
+    def __init__(self, num_envs):
+        super().__init__(num_envs)
+        self.metadata = {}
+
+
+class SaysTheWrongNumber(Honest):
+    def __init__(self, num_envs):
+        super().__init__(num_envs + 1)
+
+
+class Space(Honest):
+    """Has other spaces than it should."""
+
+    def __init__(self, num_envs):
+        super().__init__(num_envs)
+        self.single_observation_space = spaces.Dict({**self.single_observation_space.spaces, **self.other()})
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+
+
+class NoBounds(Space):
+    def other(self):
+        return {"context": spaces.Box(-np.inf, np.inf, (3,), np.float32)}
+
+
+class OtherFeatures(Space):
+    def other(self):
+        return {"action_features": spaces.Box(-1, 1, (5, 2), np.float32)}
+
+
+class NoFeatures(Honest):
+    def __init__(self, num_envs):
+        super().__init__(num_envs)
+        self.single_observation_space = self.single_observation_space["context"]
+
+
+class CountsFromOne(Honest):
+    def __init__(self, num_envs):
+        super().__init__(num_envs)
+        self.single_action_space = spaces.Discrete(4, start=1)
+
+
+class SpaceOfOneSlot(Honest):
+    def __init__(self, num_envs):
+        super().__init__(num_envs)
+        self.observation_space = self.single_observation_space
+
+
+class IgnoresTheSeed(Honest):
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=None if seed is None else 0, options=options)
+
+
+class NotSeeded(Honest):
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=int(np.random.default_rng().integers(2**32)), options=options)
+
+
+class SeededOnce(Honest):
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=None if self.seeded else seed, options=options)
+
+
+class OneTaskForEver(Honest):
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=seed if seed is not None else self._seed, options=options)
+
+
+class SeedByNumberOfSlots(Honest):
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=None if seed is None else seed + self.num_envs, options=options)
+
+
+class IgnoresTheOrder(Honest):
+    def reset(self, *, seed=None, options=None):
+        numbers = isinstance((options or {}).get("task"), list)
+        return super().reset(seed=seed, options=None if numbers else options)
+
+
+class GlobalGenerator(Honest):
+    def step(self, actions):
+        np.random.random()  # noqa: NPY002
+        return super().step(actions)
+
+
+class ActionsMoveContexts(Honest):
+    def step(self, actions):
+        observation, *others = super().step(actions)
+        return {**observation, "context": observation["context"] + 0.1 * actions[:, None].astype(np.float32)}, *others
+
+
+class RewardsForPatience(Honest):
+    """An action played at the decision before earns nothing."""
+
+    def step(self, actions):
+        last = self._actions[self._slots, self._time - 1]
+        observation, reward, *flags, info = super().step(actions)
+        repeated = (actions == last) & (self._time > 1)
+        return observation, np.where(repeated, 0, reward), *flags, {**info, "outcome": np.where(repeated, 0, reward)}
+
+
+class Tampers(Honest):
+    """What the oracle sees is not what was played."""
+
+    def step(self, actions):
+        answer = super().step(actions)
+        self._played = replace(self._played, means=1 - self._played.means)
+        return answer
+
+
+class ShowsOtherTasks(Honest):
+    @property
+    def tasks(self):
+        return SMALL.sample(99, range(self.num_envs))
+
+
+ENVS = {
+    Wider: "observation of reset is not as it must be",
+    Doubles: "seen: context: float64(3, 3)",
+    NotANumber: "observation of reset is not as it must be",
+    OutOfBounds: "observation of reset is not as it must be",
+    OneRowOnly: "seen: context: float32(1, 3)",
+    NoBounds: "the space of 'context' is not as it must be",
+    OtherFeatures: "the space of 'action_features' is not as it must be",
+    NoFeatures: "single_observation_space is not as it must be",
+    CountsFromOne: "single_action_space is not as it must be",
+    SpaceOfOneSlot: "observation_space is not as it must be",
+    SaysTheWrongNumber: "num_envs is not as it must be",
+    SaysNoMode: "metadata['autoreset_mode'] is not as it must be",
+    FourThings: "expected: a tuple of 5",
+    WholeRewards: "reward of step is not as it must be",
+    LargeRewards: "expected: rewards in [0, 1]",
+    NumbersAsFlags: "terminated of step is not as it must be",
+    NeverEnds: "expected: an end within 40 decisions",
+    Fails: "seen: IndexError: slot 7",
+    ReusesItsBuffer: "what was handed out before of step is not as it must be",
+    FeaturesFade: "action features must stay",
+    HandsOutItsState: "hands out its own state",
+    GlobalGenerator: "uses the global generator of numpy.random",
+    NotSeeded: "NotSeeded is not reproducible",
+    SeededOnce: "in one that has played before",
+    IgnoresTheSeed: "ignores the seed",
+    OneTaskForEver: "plays one task for ever",
+    SeedByNumberOfSlots: "a task depends on the tasks beside it",
+    ActionsMoveContexts: "playing changes the task",
+    RewardsForPatience: "playing changes the task",
+    NoFinalObservation: "expected: info['final_obs'] with the last observation",
+    Truncates: "expected: terminated, not truncated",
+    EndsLate: "expected: an end after 5 decisions, the horizon",
+    LastContextStays: "expected: a last context of zeros",
+    ShowsTheNextContext: "the context is not as it must be",
+    OtherRewards: "the reward is not as it must be",
+    NoOutcome: "info['outcome'] is not as it must be",
+    Tampers: "unwrapped.tasks is not as it must be",
+    ShowsOtherTasks: "the context is not as it must be",
+    IgnoresTheOrder: "options={'task': [2, 1, 0]}",
+    LeaksTheBestAction: "show nothing of the table",
+    LeaksTheTable: "show nothing of the table",
+}
+
+
+class Draws(Synthetic):
+    """Draws other tasks than it should."""
+
+    def sample(self, seed, indices, split="test"):
+        return self.change(super().sample(seed, indices, split), seed, indices, split)
+
+
+class Centred(Draws):
+    def change(self, tasks, seed, indices, split):
+        return replace(tasks, contexts=tasks.contexts - tasks.contexts.mean(axis=0))
+
+
+class SplitsOverlap(Draws):
+    def change(self, tasks, seed, indices, split):
+        return Synthetic.sample(self, seed, indices, "test")
+
+
+class OneTask(Draws):
+    def change(self, tasks, seed, indices, split):
+        return Synthetic.sample(self, seed, [seed for _ in indices], split)
+
+
+class EveryTaskTwice(Draws):
+    def change(self, tasks, seed, indices, split):
+        return Synthetic.sample(self, seed, [index // 2 for index in indices], split)
+
+
+class ReversedMeans(Draws):
+    def change(self, tasks, seed, indices, split):
+        return replace(tasks, means=1 - tasks.means)
+
+
+class FlatMeans(Draws):
+    def change(self, tasks, seed, indices, split):
+        return replace(tasks, means=tasks.means * 0.5 + 0.5 * 0.5)
+
+
+class RewardsBeyondOne(Draws):
+    def change(self, tasks, seed, indices, split):
+        return replace(tasks, outcomes=np.where(tasks.contexts[..., :1] > 1.5, 2, tasks.outcomes))
+
+
+class OtherHistory(Synthetic):
+    def sample_actions(self, seed, indices, n_rows, split="train"):
+        rows = super().sample_actions(seed, indices, n_rows, split)
+        return ActionRows(rows.action_features, rows.contexts[..., :2], rows.outcomes)
+
+
+class HistoryByTheBatch(Synthetic):
+    def sample_actions(self, seed, indices, n_rows, split="train"):
+        rows = super().sample_actions(seed, range(len(indices)), n_rows, split)
+        return ActionRows(rows.action_features, rows.contexts, rows.outcomes)
+
+
+class GlobalHistory(Synthetic):
+    def sample_actions(self, seed, indices, n_rows, split="train"):
+        np.random.random()  # noqa: NPY002
+        return super().sample_actions(seed, indices, n_rows, split)
+
+
+DISTRIBUTIONS = {
+    Centred: "a task depends on the tasks beside it",
+    SplitsOverlap: "sample drew from the split",
+    OneTask: "plays one task for ever",
+    EveryTaskTwice: "the same contexts and outcomes twice",
+    ReversedMeans: "where means are high they differ by",
+    FlatMeans: "they differ by",
+    RewardsBeyondOne: "expected: rewards",
+    OtherHistory: "expected: the sizes of the tasks",
+    HistoryByTheBatch: "the same entries of sample_actions were drawn in another order",
+    GlobalHistory: "uses the global generator of numpy.random",
+}
+
+
+def explained(env, message):
+    with pytest.raises(ContractError, match=re.escape(message)) as caught:
+        check_vector_env(env)
+    lines = str(caught.value).splitlines()
+    assert [line.split(":")[0].strip() for line in lines[1:]] == ["what was done", "expected", "seen", "what to do"]
+
+
+@pytest.mark.parametrize("defect", ENVS, ids=lambda defect: defect.__name__)
+def test_a_planted_defect_is_explained(defect, monkeypatch):
+    monkeypatch.setattr(watched, "LONGEST", 40)
+    explained(defect, ENVS[defect])
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED])
+def test_a_mode_that_is_not_kept_is_explained(mode):
+    explained(lambda num_envs: SaysTheWrongMode(num_envs, mode), "no info['final_obs']")
+
+
+@pytest.mark.parametrize("defect", DISTRIBUTIONS, ids=lambda defect: defect.__name__)
+def test_a_defect_of_the_tasks_is_explained(defect):
+    explained(lambda num_envs: Honest(num_envs, defect(4, 6, 3)), DISTRIBUTIONS[defect])
+
+
+def test_a_spec_that_cannot_be_written_is_explained():
+    gym.register("test/Unwritten-v0", vector_entry_point=lambda num_envs: Honest(num_envs))
+    try:
+        explained("test/Unwritten-v0", "its spec cannot be written down")
+    finally:
+        del registry["test/Unwritten-v0"]
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_honest_environments_pass(mode):
+    assert check_vector_env(lambda num_envs: Honest(num_envs, mode=mode)) is None
+
+    def foreign(num_envs):
+        return SyncVectorEnv([lambda: gym.make("gents_gym/Synthetic-v0", horizon=5)] * num_envs, autoreset_mode=mode)
+
+    assert check_vector_env(foreign) is None
+
+
+def test_wrapped_environments_pass():
+    for wrap in (gents_gym.VectorPreviousStep, gents_gym.VectorRecordRegret):
+        assert check_vector_env(lambda num_envs, wrap=wrap: wrap(Honest(num_envs))) is None
+
+
+def test_an_environment_is_made_anew_from_its_spec():
+    envs = gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, horizon=5)
+    assert check_vector_env(envs) is None
+    with pytest.raises(InputError, match="hand in a function that makes it"):
+        check_vector_env(Honest(2))
+    with pytest.raises(InputError, match=r"env must be an id, a vector environment or a function .* got 3"):
+        check_vector_env(3)
+    with pytest.raises(InputError, match="env 'gents_gym/Sinthetic-v0' cannot be made"):
+        check_vector_env("gents_gym/Sinthetic-v0")
