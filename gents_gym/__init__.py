@@ -6,6 +6,7 @@ from typing import Any as _Any
 import gymnasium as _gym
 
 from gents_gym import registry as _registry
+from gents_gym import testing
 from gents_gym.checks import InputError
 from gents_gym.construct import make_agent, make_policy, make_tasks
 from gents_gym.envs import BanditEnv, BanditVectorEnv, PreviousStep, VectorPreviousStep
@@ -39,6 +40,7 @@ __all__ = [
     "make_tasks",
     "preset_config",
     "rollout",
+    "testing",
     "train",
 ]
 __version__ = "0.1.0"

@@ -26,6 +26,7 @@ ALLOWED = {
     "policies": LEAVES | {"types", "construct", "policies"},
     "agents": LEAVES | {"types", "construct", "models", "policies", "agents"},
     "evaluation": LEAVES | {"types", "construct", "envs", "models", "policies", "evaluation", "gents_gym"},
+    "testing": LEAVES | {"types", "construct", "envs", "evaluation", "testing"},
 }
 
 
