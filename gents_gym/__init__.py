@@ -3,13 +3,13 @@
 import importlib as _importlib
 from typing import Any as _Any
 
-import gymnasium as _gym
-
 from gents_gym import registry as _registry
 from gents_gym import testing
 from gents_gym.checks import InputError
 from gents_gym.construct import make_agent, make_policy, make_tasks
 from gents_gym.envs import BanditEnv, BanditVectorEnv, PreviousStep, VectorPreviousStep
+from gents_gym.envs.register import register as _register
+from gents_gym.envs.register import register_tasks
 from gents_gym.evaluation.regret import RecordRegret, VectorRecordRegret
 from gents_gym.evaluation.rollout import Rollout, rollout
 from gents_gym.types import ActionRows, Agent, PolicyClass, TaskDistribution, TaskInfo, Tasks
@@ -39,6 +39,7 @@ __all__ = [
     "make_policy",
     "make_tasks",
     "preset_config",
+    "register_tasks",
     "rollout",
     "testing",
     "train",
@@ -64,9 +65,4 @@ def __getattr__(name: str) -> _Any:
 
 
 for _id, _arguments in _registry.ENVIRONMENTS.items():
-    _gym.register(
-        _id,
-        entry_point="gents_gym.envs.bandit:BanditEnv",
-        vector_entry_point="gents_gym.envs.bandit:BanditVectorEnv",
-        kwargs=_arguments,
-    )
+    _register(_id, _arguments)

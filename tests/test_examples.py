@@ -1,10 +1,15 @@
 """Every example runs as it stands, at a tiny size."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.optimize import minimize
+
+from gents_gym import TaskInfo
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
@@ -24,3 +29,24 @@ def test_example_runs(path, tmp_path):
 
 def test_there_are_examples():
     assert EXAMPLES
+
+
+def test_the_own_agent_s_update_is_the_laplace_approximation(monkeypatch):
+    """Mode and curvature of the posterior, by a general optimiser and the closed form of the Hessian."""
+    monkeypatch.syspath_prepend(EXAMPLES[0].parent)
+    agent = importlib.import_module("own_agent").LogisticTS(scale=1.5)
+    context, outcome = np.random.default_rng(0).normal(size=(4, 3)), np.array([0.0, 1, 1, 0])
+    agent.reset(TaskInfo(np.zeros((4, 2, 1)), 2, 3), [np.random.default_rng(i) for i in range(4)])
+    agent.observe(context, np.array([0, 1, 0, 1]), outcome)
+    for i, action in enumerate([0, 1, 0, 1]):
+        x = np.append(1, context[i])
+
+        def loss(b, x=x, y=outcome[i]):
+            return np.logaddexp(0, x @ b) - y * (x @ b) + b @ b / 2 / 1.5**2
+
+        mode = minimize(loss, np.zeros(4), tol=1e-10).x
+        p = 1 / (1 + np.exp(-x @ mode))
+        assert np.allclose(agent.mean[i, action], mode, atol=1e-5)
+        precision = np.eye(4) / 1.5**2 + p * (1 - p) * np.outer(x, x)
+        assert np.allclose(agent.covariance[i, action], np.linalg.inv(precision), atol=1e-6)
+        assert not agent.mean[i, 1 - action].any()

@@ -8,10 +8,10 @@ from gymnasium.envs.registration import EnvSpec
 
 from gents_gym.checks import InputError
 from gents_gym.construct import parse_spec
+from gents_gym.envs.register import VECTOR_ENTRY_POINT
 from gents_gym.evaluation.rollout import check_observations
 from gents_gym.types import TaskDistribution
 
-OURS = "gents_gym.envs.bandit:BanditVectorEnv"  # the entry point of environments with a task distribution
 HARNESS_OPTIONS = ("split", "num_envs", "autoreset_mode", "vectorization_mode", "vector_kwargs", "wrappers")
 
 
@@ -34,7 +34,7 @@ def make_envs(env: str, num_envs: int, split: str = "test") -> gym.vector.Vector
     for option in options:
         if option in HARNESS_OPTIONS:
             raise InputError(f"env's options must be of the task, got {option!r} in {env!r}")
-    if spec.vector_entry_point == OURS:
+    if spec.vector_entry_point == VECTOR_ENTRY_POINT:
         options = {"split": split, "autoreset_mode": "Disabled", **options}
     try:
         envs = gym.make_vec(spec, num_envs=num_envs, **options)

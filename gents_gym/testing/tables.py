@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from gents_gym.evaluation.regret import oracle_actions
 from gents_gym.testing.contract import ContractError, find_difference
 from gents_gym.testing.privilege import twin
 from gents_gym.testing.watched import Episode, Watched, in_turn
@@ -44,6 +45,7 @@ def check_tables(name: str, make: Callable[[], Watched], first: Episode, seed: i
     now = envs.envs.unwrapped.tasks  # type: ignore[attr-defined]
     advice = "leave the table as it is: one that changes would make regret wrong"
     same("unwrapped.tasks", now.hashes, tasks.hashes, "the tasks were played to the last decision", advice)
+    _check_oracle(name, tasks)
     _check_numbers(same, envs, tasks, info, seed)
     _check_secrets(same, make, tasks, first, seed)
 
@@ -63,6 +65,19 @@ def _check_end(name: str, envs: Watched, first: Episode, tasks: Tasks) -> None:
             advice = "end with terminated=True after the horizon, and show a context of zeros"
             rule, done = f"{name} does not end as it must", "one episode was played"
             raise ContractError(rule, done=done, expected=expected, seen=seen, advice=advice)
+
+
+def _check_oracle(name: str, tasks: Tasks) -> None:
+    try:
+        oracle_actions(tasks)
+    except Exception as error:
+        raise ContractError(
+            f"{name}: regret cannot be measured",
+            done=f"the oracle, {tasks.oracle!r}, was fitted to the tables",
+            expected="a policy for each task",
+            seen=f"{type(error).__name__}: {error}",
+            advice="name a policy class in Tasks(oracle=...) that is made for these outcomes",
+        ) from error
 
 
 def _check_numbers(same: Any, envs: Watched, tasks: Tasks, info: dict[str, Any], seed: int) -> None:

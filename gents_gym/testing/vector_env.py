@@ -10,7 +10,8 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from gents_gym.checks import InputError
-from gents_gym.evaluation.environments import OURS, find_env
+from gents_gym.envs.register import VECTOR_ENTRY_POINT
+from gents_gym.evaluation.environments import find_env
 from gents_gym.testing.contract import ContractError, find_difference
 from gents_gym.testing.distribution import check_distribution
 from gents_gym.testing.tables import check_tables
@@ -43,7 +44,10 @@ def _makers(env: Any) -> list[tuple[str, Make]]:
     """Return what is to be checked, and how it is made."""
     if isinstance(env, str):
         spec, options = find_env(env)
-        every = spec.vector_entry_point == OURS and not {"autoreset_mode", "vectorization_mode"} & options.keys()
+        every = (
+            spec.vector_entry_point == VECTOR_ENTRY_POINT
+            and not {"autoreset_mode", "vectorization_mode"} & options.keys()
+        )
         modes = [{"autoreset_mode": mode.value} for mode in AutoresetMode] if every else [{}]
         return [(env, _from_spec(spec, {**options, **mode})) for mode in modes]
     if isinstance(env, VectorEnv):

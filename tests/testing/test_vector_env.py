@@ -382,6 +382,13 @@ class RewardsBeyondOne(Draws):
         return replace(tasks, outcomes=np.where(tasks.contexts[..., :1] > 1.5, 2, tasks.outcomes))
 
 
+class NoOracle(Draws):
+    """Its outcomes are not 0 or 1, which a logistic policy cannot be fitted to."""
+
+    def change(self, tasks, seed, indices, split):
+        return replace(tasks, outcomes=tasks.outcomes / 2, means=tasks.means / 2)
+
+
 class OtherHistory(Synthetic):
     def sample_actions(self, seed, indices, n_rows, split="train"):
         rows = super().sample_actions(seed, indices, n_rows, split)
@@ -408,6 +415,7 @@ DISTRIBUTIONS = {
     ReversedMeans: "where means are high they differ by",
     FlatMeans: "they differ by",
     RewardsBeyondOne: "expected: rewards",
+    NoOracle: "regret cannot be measured",
     OtherHistory: "expected: the sizes of the tasks",
     HistoryByTheBatch: "the same entries of sample_actions were drawn in another order",
     GlobalHistory: "uses the global generator of numpy.random",
