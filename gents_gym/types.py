@@ -288,7 +288,7 @@ class TaskInfo:
 
 @runtime_checkable
 class Agent(Protocol):
-    """Plays B independent tasks at once."""
+    """Plays B independent tasks at once; arrays that it is given are the caller's, to be read and copied alone."""
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Forget everything and face B new tasks; all randomness of task i comes from ``rngs[i]``."""

@@ -30,3 +30,11 @@ def test_options_and_split_reach_the_environment():
 def test_bad_environments(env, message):
     with pytest.raises(InputError, match=message):
         make_envs(env, 1)
+
+
+def test_a_module_that_fails_is_told(tmp_path, monkeypatch):
+    (tmp_path / "broken_module.py").write_text("1 / 0")
+    monkeypatch.syspath_prepend(tmp_path)
+    message = "env 'broken_module:me/Env-v0' cannot be made: ZeroDivisionError: division by zero"
+    with pytest.raises(InputError, match=message):
+        make_envs("broken_module:me/Env-v0", 1)
