@@ -10,7 +10,7 @@ import numpy as np
 
 from gents_gym.checks import InputError, check_integer
 from gents_gym.construct import make_agent, make_tasks
-from gents_gym.testing.contract import ContractError, global_generators_left_alone
+from gents_gym.testing.contract import ContractError, breach, global_generators_left_alone
 from gents_gym.testing.player import RNG_ADVICE, Player, compare, origin
 from gents_gym.testing.privilege import check_unprivileged
 from gents_gym.types import ActionRows, Agent, Fittable, Privileged, TaskDistribution, Tasks
@@ -87,7 +87,7 @@ def _answer(name: str, how: str, call: Callable[..., Any], *given: Any) -> Any:
     try:
         return call(*given)
     except Exception as error:
-        raise ContractError(
+        raise breach(
             f"{name} cannot be made ready",
             done=f"it was {how}",
             expected="an agent",
@@ -100,7 +100,7 @@ def _copy(agent: Agent) -> Agent:
     try:
         return copy.deepcopy(agent)
     except Exception as error:
-        raise ContractError(
+        raise breach(
             f"{type(agent).__name__} cannot be copied",
             done="copy.deepcopy(agent), as an evaluation does with a fitted agent for every block of tasks",
             expected="an independent copy",
@@ -204,7 +204,7 @@ def _check_reward(player: Player, tasks: Tasks, played: np.ndarray) -> None:
     reversed_reward = replace(tasks, reward_fn=lambda outcome: 1 - tasks.reward_fn(outcome))
     again = _unless_refused(lambda: player.play(reversed_reward, everyone))
     if again is not None and np.array_equal(again, played):
-        raise ContractError(
+        raise breach(
             f"{player.name} ignores the reward function",
             done="the same tasks were played with the rewards R(y) reversed to 1 - R(y)",
             expected="other actions, as the agent does act by outcomes",

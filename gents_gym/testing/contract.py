@@ -12,9 +12,11 @@ import numpy as np
 class ContractError(AssertionError):
     """A class breaks its contract; the message tells what was done, expected and seen, and what to do about it."""
 
-    def __init__(self, rule: str, *, done: str, expected: str, seen: str, advice: str) -> None:
-        lines = {"what was done": done, "expected": expected, "seen": seen, "what to do": advice}
-        super().__init__("\n".join([rule, *(f"  {name}: {text}" for name, text in lines.items())]))
+
+def breach(rule: str, *, done: str, expected: str, seen: str, advice: str) -> ContractError:
+    """Return the error that says which rule is broken and how that was found."""
+    lines = {"what was done": done, "expected": expected, "seen": seen, "what to do": advice}
+    return ContractError("\n".join([rule, *(f"  {name}: {text}" for name, text in lines.items())]))
 
 
 def _generator_states() -> dict[str, Any]:
@@ -34,7 +36,7 @@ def global_generators_left_alone(name: str, done: str, advice: str) -> Iterator[
     after = _generator_states()
     for generator, state in before.items():
         if after[generator] != state:
-            raise ContractError(
+            raise breach(
                 f"{name} uses the global generator of {generator}",
                 done=done,
                 expected="the global generators are as before",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from gents_gym.randomness import SPLITS
-from gents_gym.testing.contract import ContractError, global_generators_left_alone
+from gents_gym.testing.contract import breach, global_generators_left_alone
 from gents_gym.testing.watched import SEED_ADVICE
 from gents_gym.types import ActionRows, TaskDistribution, Tasks
 
@@ -20,9 +20,10 @@ def check_distribution(name: str, distribution: TaskDistribution) -> None:
     """Raise where the tasks or rows that ``distribution`` draws are not what an evaluation relies on."""
     with global_generators_left_alone(name, "tasks and rows were drawn", SEED_ADVICE):
         _check_draws(name, "sample", TASK_ARRAYS, distribution.sample)
-        rows: Any = lambda seed, indices, split: distribution.sample_actions(seed, indices, 20, split)  # noqa: E731
-        _check_draws(name, "sample_actions", ROW_ARRAYS, rows)
-        tasks, history = distribution.sample(0, range(N_TASKS)), rows(0, range(3), "train")
+        _check_draws(
+            name, "sample_actions", ROW_ARRAYS, lambda s, i, split: distribution.sample_actions(s, i, 20, split)
+        )
+        tasks, history = distribution.sample(0, range(N_TASKS)), distribution.sample_actions(0, range(3), 20)
     _check_history(name, tasks, history)
     _check_rewards(name, tasks)
 
@@ -39,16 +40,18 @@ def _check_draws(name: str, verb: str, arrays: Sequence[str], draw: Any) -> None
         expected, got = _pick(first, arrays, at), _pick(found, arrays, range(len(at)))
         for key in expected:
             # Matrix products may round differently for another number of rows, so the last digits may differ.
-            if not np.allclose(expected[key], got[key][: len(expected[key])], rtol=1e-4, atol=1e-6):
+            left, right = expected[key], got[key][: len(expected[key])]
+            if left.shape != right.shape or not np.allclose(left, right, rtol=1e-4, atol=1e-6):
                 _fail(name, f"the same entries of {verb} were drawn {how}", alone, f"other {key}", SEED_ADVICE)
+    same = "the same features, contexts and outcomes"
     for how, found in (
         ("with another seed", draw(8, range(4), "train")),
         *((f"from the split {split}", draw(7, range(4), split)) for split in SPLITS if split != "train"),
     ):
         if set(_contents(first)) & set(_contents(found)):
-            _fail(name, f"{verb} drew {how}", "nothing in common", "the same contexts and outcomes", SEED_ADVICE)
+            _fail(name, f"{verb} drew {how}", "nothing in common", same, SEED_ADVICE)
     if len(set(_contents(first))) < len(first):
-        _fail(name, f"{verb} drew 4 entries", "different ones", "the same contexts and outcomes twice", SEED_ADVICE)
+        _fail(name, f"{verb} drew 4 entries", "different ones", f"{same} twice", SEED_ADVICE)
 
 
 def _pick(drawn: Tasks | ActionRows, arrays: Sequence[str], at: Sequence[int]) -> dict[str, np.ndarray]:
@@ -57,7 +60,8 @@ def _pick(drawn: Tasks | ActionRows, arrays: Sequence[str], at: Sequence[int]) -
 
 
 def _contents(drawn: Tasks | ActionRows) -> list[bytes]:
-    return [x.tobytes() + y.tobytes() for x, y in zip(drawn.contexts, drawn.outcomes, strict=True)]
+    arrays = (drawn.action_features, drawn.contexts, drawn.outcomes)
+    return [b"".join(array.tobytes() for array in entry) for entry in zip(*arrays, strict=True)]
 
 
 def _check_history(name: str, tasks: Tasks, history: ActionRows) -> None:
@@ -97,6 +101,4 @@ def _check_rewards(name: str, tasks: Tasks) -> None:
 
 
 def _fail(name: str, done: str, expected: str, seen: str, advice: str) -> None:
-    raise ContractError(
-        f"{name}: its tasks are not as they must be", done=done, expected=expected, seen=seen, advice=advice
-    )
+    raise breach(f"{name}: its tasks are not as they must be", done=done, expected=expected, seen=seen, advice=advice)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gents_gym.checks import InputError, TaskError, check_actions
 from gents_gym.randomness import stream
-from gents_gym.testing.contract import ContractError, global_generators_left_alone
+from gents_gym.testing.contract import ContractError, breach, global_generators_left_alone
 from gents_gym.types import Agent, Privileged, TaskInfo, Tasks
 
 RNG_ADVICE = "draw all randomness of task i from rngs[i], which reset is given"
@@ -26,8 +26,8 @@ def compare(rule: str, played: np.ndarray, again: np.ndarray, done: str, advice:
     """Raise where the same tasks were played otherwise, (n, t) each."""
     if not np.array_equal(played, again):
         row, t = (int(i) for i in np.argwhere(played != again)[0])
-        seen = f"task {row}, decision {t + 1}: action {played[row, t]}, and now {again[row, t]}"
-        raise ContractError(rule, done=done, expected="the same actions", seen=seen, advice=advice)
+        seen = f"the task in place {row}, decision {t + 1}: action {played[row, t]}, and now {again[row, t]}"
+        raise breach(rule, done=done, expected="the same actions", seen=seen, advice=advice)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Player:
         with global_generators_left_alone(self.name, "an agent was made", RNG_ADVICE):
             agent = self.make()
         if not isinstance(agent, Agent) or isinstance(agent, type):
-            raise ContractError(
+            raise breach(
                 f"{self.name} is not an agent",
                 done=f"it was made: {agent!r}",
                 expected="an object with reset(info, rngs), act(context) and observe(context, action, outcome)",
@@ -109,7 +109,7 @@ class Player:
         except ContractError:
             raise
         except Exception as error:
-            raise ContractError(
+            raise breach(
                 f"{self.name} fails in {verb}",
                 done=f"{verb} was called at {where}",
                 expected="an answer",
@@ -126,7 +126,7 @@ class Player:
 
     def _check_kept(self, array: np.ndarray, kept: np.ndarray, where: str, what: str) -> None:
         if not np.array_equal(array, kept):
-            raise ContractError(
+            raise breach(
                 f"{self.name} modifies {what}",
                 done=f"an agent played {where}",
                 expected=f"{what} is as before",
@@ -138,7 +138,7 @@ class Player:
         try:
             return check_actions(answer, n_tasks, n_actions)
         except InputError as error:
-            raise ContractError(
+            raise breach(
                 f"{self.name} returns actions that cannot be played",
                 done=f"act was called at {where}",
                 expected=f"{n_tasks} whole numbers in [0, {n_actions}), one for each task, as scores.argmax(axis=1) is",

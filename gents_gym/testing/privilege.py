@@ -1,7 +1,9 @@
 """Whether an agent knows more than it may: twin tasks that look alike, and a search of its attributes."""
 
+import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from types import FunctionType, ModuleType
 from typing import Any
 
 import gymnasium as gym
@@ -10,7 +12,7 @@ import numpy as np
 from gents_gym.checks import InputError
 from gents_gym.envs import BanditVectorEnv
 from gents_gym.evaluation.rollout import rollout
-from gents_gym.testing.contract import ContractError
+from gents_gym.testing.contract import breach
 from gents_gym.testing.player import Player, compare
 from gents_gym.types import ActionRows, Tasks
 
@@ -48,7 +50,7 @@ def check_unprivileged(player: Player, tasks: Tasks, others: Tasks) -> None:
         envs = BanditVectorEnv(Given(given), len(given), autoreset_mode="Disabled")
         actions = rollout(envs, agent, max_steps=player.steps).actions
         for path, held in _held(agent, player.name):
-            raise ContractError(
+            raise breach(
                 f"{player.name} holds what no agent may know",
                 done="an agent played, and its attributes were searched",
                 expected="no environment and no tasks, whose tables tell every outcome",
@@ -77,7 +79,7 @@ def _held(agent: Any, name: str) -> Iterator[tuple[str, Any]]:
     waiting: list[tuple[str, Any]] = [(name, agent)]
     while waiting:
         path, value = waiting.pop()
-        if isinstance(value, type) or id(value) in seen:
+        if isinstance(value, type | ModuleType) or id(value) in seen:
             continue
         seen.add(id(value))
         if isinstance(value, Tasks | gym.Env | gym.vector.VectorEnv):
@@ -89,5 +91,5 @@ def _held(agent: Any, name: str) -> Iterator[tuple[str, Any]]:
         elif hasattr(value, "__dict__") and not type(value).__module__.startswith(("numpy", "torch", "numba")):
             waiting += [(f"{path}.{key}", entry) for key, entry in vars(value).items()]
         waiting += [(f"{path}.__self__", value.__self__)] if hasattr(value, "__self__") else []
-        for cell in getattr(value, "__closure__", None) or ():
-            waiting.append((f"{path}.__closure__", cell.cell_contents))
+        if isinstance(value, FunctionType):
+            waiting += [(f"{path}.{key}", entry) for key, entry in inspect.getclosurevars(value).nonlocals.items()]

@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from gents_gym.evaluation.regret import oracle_actions
-from gents_gym.testing.contract import ContractError, find_difference
+from gents_gym.testing.contract import breach, find_difference
 from gents_gym.testing.privilege import twin
 from gents_gym.testing.watched import Episode, Watched, in_turn
 from gents_gym.types import Tasks
@@ -29,7 +29,7 @@ def check_tables(name: str, make: Callable[[], Watched], first: Episode, seed: i
     def same(what: str, left: Any, right: Any, done: str, advice: str) -> None:
         if difference := find_difference(left, right, what):
             rule, expected = f"{name}: {what} is not as it must be", "the same in both"
-            raise ContractError(rule, done=done, expected=expected, seen=difference, advice=advice)
+            raise breach(rule, done=done, expected=expected, seen=difference, advice=advice)
 
     _check_end(name, envs, first, tasks)
     done = f"an episode of seed {seed} was compared with unwrapped.tasks"
@@ -64,14 +64,14 @@ def _check_end(name: str, envs: Watched, first: Episode, tasks: Tasks) -> None:
         if not holds:
             advice = "end with terminated=True after the horizon, and show a context of zeros"
             rule, done = f"{name} does not end as it must", "one episode was played"
-            raise ContractError(rule, done=done, expected=expected, seen=seen, advice=advice)
+            raise breach(rule, done=done, expected=expected, seen=seen, advice=advice)
 
 
 def _check_oracle(name: str, tasks: Tasks) -> None:
     try:
         oracle_actions(tasks)
     except Exception as error:
-        raise ContractError(
+        raise breach(
             f"{name}: regret cannot be measured",
             done=f"the oracle, {tasks.oracle!r}, was fitted to the tables",
             expected="a policy for each task",

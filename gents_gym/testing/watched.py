@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from gents_gym.evaluation.rollout import observed_outcomes
-from gents_gym.testing.contract import ContractError, find_difference, global_generators_left_alone
+from gents_gym.testing.contract import ContractError, breach, find_difference, global_generators_left_alone
 
 LONGEST = 10_000  # decisions of an episode
 SEED_ADVICE = "draw everything of task i from a generator made of (seed, split, i): gents_gym.randomness.stream"
@@ -136,7 +136,7 @@ class Watched:
         self._fail(verb, "observation", f"one in observation_space, {space}", seen)
 
     def _fail(self, verb: str, what: str, expected: str, seen: str, cause: Exception | None = None) -> None:
-        raise ContractError(
+        raise breach(
             f"{self.name}: {what} of {verb} is not as it must be",
             done=f"{verb} was called, as rollout does, with {len(self.slots)} slots",
             expected=expected,
@@ -176,7 +176,7 @@ def _check_spaces(name: str, envs: Any, num_envs: int) -> None:
 
     def demand(holds: bool, what: str, expected: str, seen: Any, advice: str) -> None:
         if not holds:
-            raise ContractError(
+            raise breach(
                 f"{name}: {what} is not as it must be",
                 done=f"it was made with num_envs={num_envs}",
                 expected=expected,

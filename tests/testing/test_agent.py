@@ -1,6 +1,7 @@
 """Every planted defect is caught by its own check, and the message says what to do."""
 
 import gc
+import pickle
 import random
 import re
 import sys
@@ -229,6 +230,12 @@ class HoldsAnEnvironment(Honest):
         self.helpers = {"env": gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, horizon=3)}
 
 
+class HoldsOneInAFunction(Honest):
+    def __init__(self):
+        envs = gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, horizon=3)
+        self.peek = lambda: envs.unwrapped.tasks
+
+
 class OneSize(Honest):
     def __init__(self):
         self.weights = np.ones(5)
@@ -327,6 +334,7 @@ DEFECTS = {
     SearchesTheHeap: "acts by what it cannot have seen",
     LooksAhead: "acts by what it cannot have seen",
     HoldsAnEnvironment: "HoldsAnEnvironment.helpers['env'] is of type",
+    HoldsOneInAFunction: "HoldsOneInAFunction.peek.envs is of type BanditVectorEnv",
     OneSize: "fails in act",
     NeedsTheHorizon: "fails in reset",
     IgnoresRewards: "ignores the reward function",
@@ -359,6 +367,13 @@ class OneSizeAndSaysSo(OneSize):
         super().reset(info, rngs)
 
 
+class HoldsAModule(Honest):
+    """And a function of it: neither is an environment, whatever else the module has."""
+
+    def __init__(self):
+        self.module, self.make = gym, gym.make_vec
+
+
 class OneRewardAndSaysSo(IgnoresRewards):
     def reset(self, info, rngs):
         if info.reward_fn(np.array([0.0, 1.0])).tolist() != [0, 1]:
@@ -369,6 +384,16 @@ class OneRewardAndSaysSo(IgnoresRewards):
 @pytest.mark.parametrize("agent", [OneSizeAndSaysSo, OneRewardAndSaysSo])
 def test_an_agent_may_refuse_what_it_is_not_made_for(agent):
     assert check_agent(agent) is None
+
+
+def test_an_agent_may_hold_modules_and_functions():
+    assert check_agent(HoldsAModule) is None
+
+
+def test_the_error_can_be_pickled():
+    with pytest.raises(ContractError) as caught:
+        check_agent(Floats)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
 def test_rounding_is_admitted_only_where_it_is_asked_for():

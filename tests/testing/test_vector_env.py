@@ -411,7 +411,7 @@ DISTRIBUTIONS = {
     Centred: "a task depends on the tasks beside it",
     SplitsOverlap: "sample drew from the split",
     OneTask: "plays one task for ever",
-    EveryTaskTwice: "the same contexts and outcomes twice",
+    EveryTaskTwice: "the same features, contexts and outcomes twice",
     ReversedMeans: "where means are high they differ by",
     FlatMeans: "they differ by",
     RewardsBeyondOne: "expected: rewards",
@@ -463,6 +463,16 @@ def test_honest_environments_pass(mode):
     assert check_vector_env(foreign) is None
 
 
+class ContextFree(Draws):
+    def change(self, tasks, seed, indices, split):
+        return replace(tasks, contexts=np.zeros_like(tasks.contexts))
+
+
+def test_contexts_may_be_zeros():
+    for mode in AutoresetMode:
+        assert check_vector_env(lambda num_envs, mode=mode: Honest(num_envs, ContextFree(4, 6, 3), mode)) is None
+
+
 def test_wrapped_environments_pass():
     for wrap in (gents_gym.VectorPreviousStep, gents_gym.VectorRecordRegret):
         assert check_vector_env(lambda num_envs, wrap=wrap: wrap(Honest(num_envs))) is None
@@ -477,3 +487,13 @@ def test_an_environment_is_made_anew_from_its_spec():
         check_vector_env(3)
     with pytest.raises(InputError, match="env 'gents_gym/Sinthetic-v0' cannot be made"):
         check_vector_env("gents_gym/Sinthetic-v0")
+
+
+class LongerInLargeBatches(Draws):
+    def change(self, tasks, seed, indices, split):
+        longer = Synthetic(4, 7, 3).sample(seed, indices, split)
+        return longer if len(indices) > 5 else tasks
+
+
+def test_sizes_that_change_are_explained():
+    explained(lambda num_envs: Honest(num_envs, LongerInLargeBatches(4, 6, 3)), "sample were drawn among more")
