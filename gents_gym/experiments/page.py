@@ -43,8 +43,8 @@ def make_page(
         "",
         f"The paper: {experiment.paper}",
         "",
-        f"`{command}`: {size.horizon} decisions per task, seed 0, test split. The agents took "
-        f"{own / 60:.1f} minutes of one core in all, this call {seconds / 60:.1f} minutes with what it found played.",
+        f"`{command}`: {size.horizon} decisions per task, seed 0, test split. The agents' own "
+        f"time is {own / 60:.0f} minutes in all; this call took {seconds / 60:.1f} minutes and played what was not there yet.",
         "",
     ]
     for i, title in enumerate(records):
