@@ -43,8 +43,8 @@ def make_page(
         "",
         f"The paper: {experiment.paper}",
         "",
-        f"`{command}`: {size.horizon} decisions per task, seed 0, test split. The agents' own "
-        f"time is {own / 60:.0f} minutes in all; this call took {seconds / 60:.1f} minutes and played what was not there yet.",
+        f"`{command}`: {size.horizon} decisions per task, seed 0, test split. The agents' own time is {own / 60:.0f} "
+        f"minutes in all; this call took {seconds / 60:.1f} minutes and played what was not there yet.",
         "",
     ]
     for i, title in enumerate(records):
