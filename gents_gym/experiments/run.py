@@ -139,4 +139,4 @@ def _losses(experiment: Experiment, place: Setting, size: Scale) -> Losses:
     distribution = env_distribution(place.env)
     rows = distribution.sample_actions(SEED, range(size.actions), size.horizon, "test")
     models = {name: ExactModel() if name == "exact" else load_model(name) for name in experiment.models}
-    return measure(models, rows, SEED)
+    return measure(models, rows, SEED, prefixes=())

@@ -1,7 +1,7 @@
 """Held-out losses: models in, their nats per step on the same rows beside the exact p* out."""
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,10 +42,11 @@ def measure(
     rows: ActionRows,
     seed: int = 0,
     on_model: Callable[[str], None] | None = None,
+    prefixes: Sequence[int] = PREFIXES,
 ) -> Losses:
-    """Return all models' losses on the same rows."""
+    """Return all models' losses on the same rows, over so many first rows of them, and over all."""
     length = rows.contexts.shape[1]
-    prefixes = tuple(sorted({prefix for prefix in PREFIXES if prefix < length} | {length}))
+    prefixes = tuple(sorted({prefix for prefix in prefixes if prefix < length} | {length}))
     sums = {}
     for name, model in models.items():
         by_model = _exact_sums if isinstance(model, ExactModel) else _model_sums
