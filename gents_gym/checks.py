@@ -1,6 +1,7 @@
 """Checks for the public edges: each names the argument, the rule and the value it got."""
 
 import difflib
+import importlib
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -18,6 +19,15 @@ class TaskError(InputError):
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
         self.position = position
+
+
+def need(module: str, what: str, extra: str) -> Any:
+    """Return the optional ``module`` that ``what`` needs, or raise with the extra to install."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        rule = f"{what} needs the package {module.split('.')[0]!r}: pip install 'gents-gym[{extra}]'"
+        raise InputError(f"{rule} ({error})") from error
 
 
 def check_integer(name: str, value: Any, minimum: int) -> int:

@@ -26,6 +26,11 @@ AGENTS = {
     "gen-ucb": "gents_gym.agents.ts_gen:GenUCB",
     "exact-twin": "gents_gym.agents.exact_twin:ExactTwin",
     "per-task": "gents_gym.agents.per_task:PerTask",
+    "callable": "gents_gym.agents.adapters.callable:from_callable",
+    "online": "gents_gym.agents.adapters.online:online",
+    "mabwiser": "gents_gym.agents.adapters.mabwiser:mabwiser",
+    "vw": "gents_gym.agents.adapters.vw:vw",
+    "sb3": "gents_gym.agents.adapters.sb3:SB3",
 }
 
 # Bundled sequence models p_θ: the folder of each below gents_gym/models/weights.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.checks import InputError, TaskError, check_actions
+from gents_gym.checks import InputError, TaskError, check_actions, check_array
 from gents_gym.construct import make_object
 from gents_gym.types import TaskInfo
 
@@ -21,6 +21,7 @@ class PerTask:
     """
 
     agent: str | Callable[[], Any]  # makes one object: a class or function, or ``package.module:Class``
+    packages: Sequence[str] = ()  # distributions whose versions show in the results; a manifest records them
 
     def __post_init__(self) -> None:
         """Check that there is something to call, and that it can act."""
@@ -42,15 +43,16 @@ class PerTask:
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return each object's action (B,)."""
-        actions = [self._told(i, "act", self._observation(context, i)) for i in range(len(self._members))]
+        shown = self._observations(context)
+        actions = [self._told(i, "act", observation) for i, observation in enumerate(shown)]
         return check_actions(actions, len(self._info), self._info.n_actions)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell each object its own reward."""
         rewards = self._info.reward_fn(np.asarray(outcome))
-        for i, member in enumerate(self._members):
-            if hasattr(member, "observe"):
-                self._told(i, "observe", self._observation(context, i), int(action[i]), float(rewards[i]))
+        for i, observation in enumerate(self._observations(context)):
+            if hasattr(self._members[i], "observe"):
+                self._told(i, "observe", observation, int(action[i]), float(rewards[i]))
 
     def _told(self, i: int, verb: str, *arguments: Any) -> Any:
         """Return what object ``i`` answers; what it raises names its task."""
@@ -59,5 +61,7 @@ class PerTask:
         except Exception as error:
             raise TaskError(f"{type(error).__name__}: {error}", i) from error
 
-    def _observation(self, context: np.ndarray, i: int) -> dict[str, np.ndarray]:
-        return {"context": context[i].copy(), "action_features": self._info.action_features[i].copy()}
+    def _observations(self, context: np.ndarray) -> list[dict[str, np.ndarray]]:
+        shape = (len(self._info), self._info.context_dim)
+        pairs = zip(check_array("context", context, "(B, D)", shape), self._info.action_features, strict=True)
+        return [{"context": x.copy(), "action_features": z.copy()} for x, z in pairs]

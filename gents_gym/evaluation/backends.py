@@ -1,6 +1,5 @@
 """Who plays the cells: a backend's name in, a joblib Parallel out that hands results over as they are ready."""
 
-import importlib
 import logging
 import os
 import socket
@@ -13,7 +12,7 @@ from joblib import Parallel, parallel_config
 from joblib.externals.loky import get_reusable_executor
 from joblib.parallel import register_parallel_backend
 
-from gents_gym.checks import InputError, check_choice, check_integer
+from gents_gym.checks import InputError, check_choice, check_integer, need
 
 PACKAGES = {"local": None, "ray": "ray", "dask": "distributed"}  # what each backend needs beside joblib
 
@@ -25,12 +24,8 @@ def check_backend(backend: str, workers: int | None, address: str | None) -> Non
         check_integer("workers", workers, 1)
     if address is not None and package is None:
         raise InputError(f"address must go with the backend ray or dask, got {address!r} with {backend!r}")
-    try:
-        if package is not None:
-            importlib.import_module(package)
-    except ImportError as error:
-        rule = f"backend {backend!r} needs the package {package}: pip install 'gents-gym[{backend}]'"
-        raise InputError(f"{rule} ({error})") from error
+    if package is not None:
+        need(package, f"backend {backend!r}", extra=backend)
 
 
 @contextmanager

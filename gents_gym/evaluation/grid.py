@@ -54,7 +54,7 @@ class Cell:
     agent: str
     first: int  # the first task
     stop: int  # the one behind the last
-    weights: str | None  # sha256 of the weights that the agent acts on
+    weights: str | None  # what the agent acts on: see weights_hash
     run: Mapping[str, Any]  # what all cells of a run have in common, as in the manifest
 
     @property
@@ -120,20 +120,34 @@ def versions() -> dict[str, str]:
 
 
 def weights_hash(agent: Agent) -> str | None:
-    """Return the sha256 of the weights that an agent acts on; None where it has none.
+    """Return what an agent acts on beside its options; None where there is nothing.
 
-    An agent tells by its attribute ``model``: a preset, whose bundled models all count, a model's id, or a folder.
+    That is the sha256 of its weights, which it tells by its attribute ``model``, a preset, whose bundled models all
+    count, a model's id or a folder, or by ``weight_files``, paths; and name==version of the distributions in
+    ``packages``, where another library decides.
     """
-    model = getattr(agent, "model", None)
+    files = [Path(path) for path in getattr(agent, "weight_files", ())] or _model_files(getattr(agent, "model", None))
+    found = [hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()] if files else []
+    return " ".join(found + [_pin(name) for name in getattr(agent, "packages", ())]) or None
+
+
+def _pin(package: str) -> str:
+    try:
+        return f"{package}=={importlib.metadata.version(package)}"
+    except (importlib.metadata.PackageNotFoundError, TypeError, ValueError) as error:
+        raise InputError(f"an agent's packages must be installed distributions, got {package!r}") from error
+
+
+def _model_files(model: Any) -> list[Path]:
     if not isinstance(model, str | Path):
-        return None
+        return []
     from gents_gym.models.load import model_folders  # torch; an agent with a model has loaded it already
 
     try:
         paths = [folder / "model.safetensors" for folder in model_folders(model)]
     except InputError:  # "exact", or what else an agent may call its model
-        return None
-    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest() if paths[0].is_file() else None
+        return []
+    return paths if paths[0].is_file() else []
 
 
 def _commit() -> str | None:

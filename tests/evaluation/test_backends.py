@@ -69,7 +69,7 @@ def test_a_cluster_of_two_gives_the_same_bytes(tmp_path, alone, backend, package
 @pytest.mark.parametrize(("backend", "package"), [("ray", "ray"), ("dask", "distributed")])
 def test_what_is_not_installed_is_told_before_anything_is_touched(tmp_path, monkeypatch, backend, package):
     monkeypatch.setitem(sys.modules, package, None)  # as Python marks what cannot be imported
-    message = rf"backend '{backend}' needs the package {package}: pip install 'gents-gym\[{backend}\]'"
+    message = rf"backend '{backend}' needs the package '{package}': pip install 'gents-gym\[{backend}\]'"
     with pytest.raises(InputError, match=message):
         evaluate(CONFIG, tmp_path / "out", backend=backend)
     assert not (tmp_path / "out").exists()

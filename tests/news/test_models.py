@@ -124,11 +124,6 @@ def test_minilm_knows_what_is_alike():
     assert alike[0, 1] > 0.4 > 0.2 > alike[0, 2]
 
 
-def test_a_missing_package(monkeypatch):
-    with pytest.raises(InputError, match=r"the score needs the package 'no_such': pip install 'gents-gym\[news\]'"):
-        models.need("no_such.module", "the score")
-
-
 def test_an_unknown_pooling(tiny):
     with pytest.raises(InputError, match=r"unknown pooling 'max'; known: cls, mean"):
         Encoder(str(tiny[0]["encoder"]), Source(), "max")

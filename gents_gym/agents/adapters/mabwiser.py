@@ -1,0 +1,91 @@
+"""MABWiser's policies as agents: a policy's name and options in, one ``MAB`` per task out."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gents_gym.agents.per_task import PerTask
+from gents_gym.checks import check_choice, check_flag, check_integer, need
+from gents_gym.construct import parse_spec
+from gents_gym.types import TaskInfo
+
+LINEAR = ("linucb", "lints", "lingreedy")  # these can start without data
+
+
+def mabwiser(
+    policy: str = "linucb",
+    neighborhood: str | None = None,
+    rounds: int | None = None,
+    intercept: bool = False,
+    **options: Any,
+) -> PerTask:
+    """Return an agent that plays every task with a ``mabwiser.mab.MAB`` of its own.
+
+    Args:
+        policy: One of MABWiser's learning policies, in small letters: "linucb", "lints", "lingreedy", "ucb1",
+            "thompsonsampling", …
+        neighborhood: None, or one of its neighborhood policies with options behind it: "knearest(k=5)".
+        rounds: How often every action is played, in random order, before MABWiser decides; None: 0 for a linear
+            policy without neighborhood, otherwise 1, for most of MABWiser needs data to start with.
+        intercept: Whether contexts get a leading 1; MABWiser's linear policies have no intercept of their own.
+        **options: The learning policy's own: "alpha", "epsilon", "l2_lambda", …; MABWiser's defaults otherwise.
+    """
+    library = need("mabwiser.mab", "agent 'mabwiser'", "mabwiser")
+    learns = _named("policy", library.LearningPolicy, policy, options)
+    near = None if neighborhood is None else _named("neighborhood", library.NeighborhoodPolicy, neighborhood, {})
+    library.MAB([0, 1], learns, near)  # what MABWiser has to say of the options shows here
+    if rounds is None:
+        rounds = int(near is not None or type(learns).__name__.lower() not in LINEAR)
+    make = partial(library.MAB, learning_policy=learns, neighborhood_policy=near)
+    ones = np.ones((1, int(check_flag("intercept", intercept))))
+    return PerTask(partial(_Task, make, check_integer("rounds", rounds, 0), ones), packages=("mabwiser",))
+
+
+class _Task:
+    """Plays one task."""
+
+    def __init__(self, make: Callable[..., Any], rounds: int, ones: np.ndarray) -> None:
+        self._make, self._rounds, self._ones = make, rounds, ones
+
+    def reset(self, info: TaskInfo, rng: np.random.Generator) -> None:
+        self._mab = self._make(list(range(info.n_actions)), seed=int(rng.integers(2**31)))
+        self._forced = [action for _ in range(self._rounds) for action in rng.permutation(info.n_actions).tolist()]
+        self._rows: list[tuple[int, float, np.ndarray]] = []  # what the forced actions brought
+        if not self._forced:
+            self._mab.fit([], [], *self._contexts(np.empty((0, info.context_dim + self._ones.size))))
+
+    def _contexts(self, contexts: np.ndarray) -> list[np.ndarray]:
+        """Return the contexts (n, K) as MABWiser's last argument, which it refuses where contexts do not matter."""
+        return [contexts] if self._mab.is_contextual else []
+
+    def _features(self, observation: dict[str, np.ndarray]) -> np.ndarray:
+        """Return the context as features, (1, K)."""
+        return np.concatenate([self._ones, observation["context"][None]], axis=1, dtype=np.float64)
+
+    def act(self, observation: dict[str, np.ndarray]) -> int:
+        if self._forced:
+            return int(self._forced[-1])
+        return int(self._mab.predict(*self._contexts(self._features(observation))))
+
+    def observe(self, observation: dict[str, np.ndarray], action: int, reward: float) -> None:
+        features = self._features(observation)
+        if not self._forced:
+            self._mab.partial_fit([action], [reward], *self._contexts(features))
+            return
+        self._forced.pop()
+        self._rows.append((action, reward, features))
+        if not self._forced:
+            actions, rewards, contexts = zip(*self._rows, strict=True)
+            self._mab.fit(list(actions), list(rewards), *self._contexts(np.concatenate(contexts)))
+
+
+def _named(kind: str, library: Any, spec: str, options: dict[str, Any]) -> Any:
+    """Return the policy that ``spec`` names, of those in ``library``, with its options."""
+    name, given = parse_spec(spec)
+    known = {key.lower(): value for key, value in vars(library).items() if isinstance(value, type)}
+    made = known[check_choice(f"MABWiser {kind}", name, known)]
+    for option in {**given, **options}:
+        check_choice(f"option of {kind} {name!r}:", option, getattr(made, "_fields", ()))
+    return made(**{**given, **options})

@@ -1,0 +1,77 @@
+"""Online learners of scikit-learn's kind as agents: an estimator with ``partial_fit`` in, one per action out."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gents_gym.agents.per_task import PerTask
+from gents_gym.checks import InputError, check_number
+from gents_gym.construct import make_object
+from gents_gym.types import TaskInfo
+
+ESTIMATOR = "sklearn.linear_model:SGDClassifier(loss=log_loss)"
+
+
+def online(estimator: Any = ESTIMATOR, epsilon: float = 0.1) -> PerTask:
+    """Return an agent that learns every action's rewards from contexts with an estimator of its own.
+
+    It plays every action once, in random order, then the one with the highest prediction; with chance ``epsilon`` a
+    random one. A classifier learns labels of 0 and 1, and a reward between them as the chance of a 1.
+
+    Args:
+        estimator: An unfitted classifier (``partial_fit``, ``predict_proba``) or regressor (``partial_fit``,
+            ``predict``), or "package.module:Class(option=value)".
+        epsilon: The share of random actions.
+    """
+    made = make_object("estimator", estimator, {}, {}) if isinstance(estimator, str) else estimator
+    predicts = "predict_proba" if _classifies(made) else "predict"
+    if isinstance(made, type) or not (hasattr(made, "partial_fit") and hasattr(made, predicts)):
+        raise InputError(f"estimator must be an object with partial_fit and {predicts}, got {made!r}")
+    if check_number("epsilon", epsilon, 0) > 1:
+        raise InputError(f"epsilon must be at most 1, got {epsilon}")
+    return PerTask(partial(_Task, made, epsilon), packages=("scikit-learn",))
+
+
+def _classifies(estimator: Any) -> bool:
+    from sklearn.base import is_classifier
+
+    return not isinstance(estimator, type) and is_classifier(estimator)
+
+
+class _Task:
+    """Plays one task."""
+
+    def __init__(self, estimator: Any, epsilon: float) -> None:
+        self._estimator, self._epsilon = estimator, epsilon
+        self._labels = _classifies(estimator)
+
+    def reset(self, info: TaskInfo, rng: np.random.Generator) -> None:
+        from sklearn.base import clone
+
+        self._rng = rng
+        self._learners = [clone(self._estimator) for _ in range(info.n_actions)]
+        if "random_state" in self._estimator.get_params():
+            for learner in self._learners:
+                learner.set_params(random_state=int(rng.integers(2**31)))
+        self._untried = rng.permutation(info.n_actions).tolist()
+
+    def act(self, observation: dict[str, np.ndarray]) -> int:
+        if self._untried:
+            return int(self._untried[-1])
+        if self._rng.random() < self._epsilon:
+            return int(self._rng.integers(len(self._learners)))
+        return int(np.argmax([self._predict(each, observation["context"][None]) for each in self._learners]))
+
+    def _predict(self, learner: Any, context: np.ndarray) -> float:
+        return float(learner.predict_proba(context)[0, 1] if self._labels else learner.predict(context)[0])
+
+    def observe(self, observation: dict[str, np.ndarray], action: int, reward: float) -> None:
+        if action in self._untried:
+            self._untried.remove(action)
+        context = observation["context"][None]
+        if self._labels:
+            label = int(self._rng.random() < reward)  # exactly the reward where that is 0 or 1
+            self._learners[action].partial_fit(context, [label], classes=[0, 1])
+        else:
+            self._learners[action].partial_fit(context, [reward])

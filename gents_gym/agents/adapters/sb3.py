@@ -1,0 +1,178 @@
+"""Models of stable-baselines3 and sb3-contrib as agents: a saved model in, one prediction for all B tasks out.
+
+A saved model holds pickled objects: loading one runs whatever code its author put there.
+"""
+
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from gents_gym.checks import InputError, check_actions, check_array, check_choice, check_flag, need
+from gents_gym.randomness import Draws
+from gents_gym.types import TaskInfo
+
+# Every algorithm with what gives its files away: an attribute, or the module of its policy; the first that fits counts.
+ALGORITHMS = {
+    "recurrent-ppo": ("sb3_contrib", "RecurrentPPO", "sb3_contrib.common.recurrent.policies"),
+    "ppo": ("stable_baselines3", "PPO", "clip_range"),
+    "trpo": ("sb3_contrib", "TRPO", "cg_max_steps"),
+    "qrdqn": ("sb3_contrib", "QRDQN", "n_quantiles"),
+    "dqn": ("stable_baselines3", "DQN", "exploration_rate"),
+    "a2c": ("stable_baselines3", "A2C", "gae_lambda"),
+}
+
+
+@dataclass
+class SB3:
+    """Plays what a model predicts from the observations that it was trained on.
+
+    Those are ``context`` and ``action_features`` of the environment, and ``previous_action``, ``previous_reward`` and
+    ``time`` of the wrapper ``PreviousStep``: all, or some of them. A recurrent model's state is carried through a task.
+    """
+
+    path: str  # what the model's ``save`` wrote
+    algorithm: str = "auto"  # one of ALGORITHMS; "auto" tells it from the file
+    deterministic: bool = True  # False: actions are drawn from the policy; DQN explores at the rate it was saved with
+    normalize: str | None = None  # what ``VecNormalize.save`` wrote, where the model was trained on such observations
+
+    packages = ("stable-baselines3", "torch")
+
+    def __post_init__(self) -> None:
+        """Load the model."""
+        check_flag("deterministic", self.deterministic)
+        self.weight_files = (self.path,) if self.normalize is None else (self.path, self.normalize)
+        self._model = load(self.path, self.algorithm)
+        self._statistics = None if self.normalize is None else _load_statistics(self.normalize)
+        keys = getattr(self._model.observation_space, "spaces", None)
+        if keys is None:
+            raise InputError(f"path must be a model of Dict observations, got {self._model.observation_space}")
+        for key in keys:
+            check_choice("observation of the model:", key, _shapes(TaskInfo(np.zeros((1, 1, 1)), 1, 1)))
+
+    def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
+        """Face B new tasks, or raise where the model was trained on other sizes."""
+        theirs = {key: space.shape for key, space in self._model.observation_space.spaces.items()}
+        ours = {key: shape for key, shape in _shapes(info).items() if key in theirs}
+        if theirs != ours:
+            raise InputError(f"the tasks must have the observations of the model, {theirs}, got {ours}")
+        if (actions := self._model.action_space) != spaces.Discrete(info.n_actions):
+            raise InputError(f"the tasks must have the actions of the model, {actions}, got {info.n_actions}")
+        self._info = info
+        self._features = np.array(info.action_features, np.float32)  # torch wants arrays that it could write to
+        self._draws = Draws(rngs, "random", 2)
+        self._state: Any = None  # of a recurrent policy
+        self._time = 0
+        self._action = np.zeros((len(info), info.n_actions), np.float32)  # the previous one, one-hot
+        self._reward = np.zeros((len(info), 1), np.float32)
+
+    def act(self, context: np.ndarray) -> np.ndarray:
+        """Return the model's actions (B,) for the contexts (B, D)."""
+        observation = self._observation(context)
+        start = np.full(len(self._info), self._time == 0)
+        if not self.deterministic:
+            return self._draw(observation, start)
+        action, self._state = self._model.predict(observation, self._state, start, deterministic=True)
+        return np.asarray(action, np.int64)
+
+    def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Keep what the model is shown next."""
+        n_tasks, n_actions = self._action.shape
+        check_array("context", context, "(B, D)", (n_tasks, self._info.context_dim))
+        outcome = check_array("outcome", outcome, "(B,)", (n_tasks,), np.float64)
+        self._time += 1
+        self._action = np.eye(n_actions, dtype=np.float32)[check_actions(action, n_tasks, n_actions)]
+        self._reward = np.asarray(self._info.reward_fn(outcome), np.float32)[:, None]
+
+    def _observation(self, context: np.ndarray) -> dict[str, np.ndarray]:
+        """Return what the training's environment and wrappers would have shown, batched."""
+        shown = {
+            "context": check_array("context", context, "(B, D)", (len(self._info), self._info.context_dim)),
+            "action_features": self._features,
+            "previous_action": self._action,
+            "previous_reward": self._reward,
+            "time": np.full((len(self._info), 1), np.log1p(self._time), np.float32),
+        }
+        found = {key: shown[key] for key in self._model.observation_space.spaces}
+        return found if self._statistics is None else self._statistics.normalize_obs(found)
+
+    def _draw(self, observation: dict[str, np.ndarray], start: np.ndarray) -> np.ndarray:
+        """Return actions (B,) drawn from the policy, each task's by its own generator; ``predict`` has one for all."""
+        import torch
+
+        policy, chance = self._model.policy, self._draws.next()  # (B, 2)
+        if not hasattr(policy, "get_distribution"):  # DQN
+            best, _ = self._model.predict(observation, deterministic=True)
+            explored = (chance[:, 1] * self._info.n_actions).astype(np.int64)
+            return np.where(chance[:, 0] < self._model.exploration_rate, explored, best)
+        with torch.no_grad():
+            shown, _ = policy.obs_to_tensor(observation)
+            if hasattr(policy, "lstm_actor"):
+                layers, _, width = policy.lstm_hidden_state_shape
+                state = self._state or (torch.zeros(layers, len(start), width),) * 2
+                found, self._state = policy.get_distribution(shown, state, torch.as_tensor(start, dtype=torch.float32))
+            else:
+                found = policy.get_distribution(shown)
+        bounds = found.distribution.probs.double().cumsum(dim=1).numpy()  # (B, A)
+        return (bounds <= chance[:, :1] * bounds[:, -1:]).sum(axis=1)
+
+
+def _shapes(info: TaskInfo) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of one task's observations, of the environment and of ``PreviousStep``."""
+    return {
+        "context": (info.context_dim,),
+        "action_features": info.action_features.shape[1:],
+        "previous_action": (info.n_actions,),
+        "previous_reward": (1,),
+        "time": (1,),
+    }
+
+
+def load(path: str, algorithm: str = "auto") -> Any:
+    """Return the saved model, on the CPU; the global generators stay as they are."""
+    known = ("auto", *ALGORITHMS)
+    package, name, _ = ALGORITHMS[_detect(path) if check_choice("algorithm", algorithm, known) == "auto" else algorithm]
+    kind = getattr(need(package, f"'{path}', a model of {name},", "sb3"), name)
+    import torch
+
+    spared = {"seed": None, "buffer_size": 1}  # a seed would seed the global generators, a replay buffer takes memory
+    try:
+        with torch.random.fork_rng(devices=[]):
+            model = kind.load(path, device="cpu", custom_objects=spared)
+    except Exception as error:  # whatever unpickling may raise
+        rule = f"path must be a model that {name}.load reads"
+        raise InputError(f"{rule}, got '{path}' ({type(error).__name__}: {error})") from error
+    model.policy.set_training_mode(False)
+    return model
+
+
+def _detect(path: str) -> str:
+    """Return the algorithm of a saved model; nothing of it is unpickled."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            data = json.loads(archive.read("data"))
+        marks = {*data, data["policy_class"]["__module__"]}
+    except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        raise InputError(f"path must be a file that a model's save wrote, got '{path}' ({error})") from error
+    for algorithm, (_, _, mark) in ALGORITHMS.items():
+        if mark in marks:
+            return algorithm
+    raise InputError(f"path must be a model of {', '.join(ALGORITHMS)}, got '{path}', which looks like none of them")
+
+
+def _load_statistics(path: str) -> Any:
+    """Return the ``VecNormalize`` that was saved, without an environment; it is a pickle."""
+    util, vec_env = (need(f"stable_baselines3.common.{name}", "normalize", "sb3") for name in ("save_util", "vec_env"))
+    rule = "normalize must be a file that VecNormalize.save wrote"
+    try:
+        with open(path, "rb") as file:
+            found = util.load_from_pkl(file)
+    except Exception as error:  # whatever unpickling may raise
+        raise InputError(f"{rule}, got '{path}' ({type(error).__name__}: {error})") from error
+    if not isinstance(found, vec_env.VecNormalize):
+        raise InputError(f"{rule}, got '{path}' with {found!r} in it")
+    return found

@@ -1,0 +1,123 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+from gents_gym import InputError, PreviousStep, VectorPreviousStep, VectorRecordRegret
+
+sb3 = pytest.importorskip("stable_baselines3")
+vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
+
+from gents_gym.envs.sb3 import SB3VecEnv  # noqa: E402  (needs the library at once)
+
+ID, T, B = "gents_gym/Synthetic-v0", 6, 3
+NETWORK = {"net_arch": [8]}
+
+
+def native(num_envs=B, **config):
+    return gym.make_vec(ID, num_envs=num_envs, horizon=T, split="train", **config)
+
+
+def same(left, right):
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, np.ndarray):
+        return left.dtype == right.dtype and np.array_equal(left, right)
+    return left == right
+
+
+@pytest.mark.parametrize("previous", [False, True])
+def test_one_slot_is_stable_baselines3s_own_vec_env_to_the_bit(previous):
+    """Against DummyVecEnv of the single environment, through three episodes: all that an algorithm sees."""
+    single = gym.make(ID, horizon=T, split="train")
+    theirs = vec_env.DummyVecEnv([lambda: PreviousStep(single, time=True) if previous else single])
+    ours = SB3VecEnv(VectorPreviousStep(native(1), time=True) if previous else native(1))
+    assert ours.observation_space == theirs.observation_space
+    assert ours.action_space == theirs.action_space
+    assert ours.seed(4) == theirs.seed(4)
+    assert same(ours.reset(), dict(theirs.reset()))
+    assert ours.reset_infos == theirs.reset_infos
+    for t in range(3 * T):
+        got, expected = ours.step(np.array([t % 10])), theirs.step(np.array([t % 10]))
+        assert same(got[0], dict(expected[0]))
+        assert same(got[1], expected[1])
+        assert same(got[2], expected[2])
+        assert same(got[3][0], expected[3][0])
+        assert ours.reset_infos == theirs.reset_infos
+
+
+def test_slots_play_the_vector_environments_tasks():
+    ours, envs = SB3VecEnv(VectorRecordRegret(native())), native(autoreset_mode="Disabled")
+    ours.seed(7)
+    shown, (expected, _) = ours.reset(), envs.reset(seed=7)
+    assert [info["task"] for info in ours.reset_infos] == [0, 1, 2]
+    for t in range(T):
+        assert same(shown["context"], expected["context"])
+        shown, reward, done, infos = ours.step(np.full(B, t))
+        expected, their_reward, _, _, their_info = envs.step(np.full(B, t))
+        assert np.array_equal(reward, their_reward)
+        assert [info["outcome"] for info in infos] == their_info["outcome"].tolist()
+    assert done.all()
+    assert [info["task"] for info in ours.reset_infos] == [3, 4, 5]
+    assert all(info["regret"].keys() == {"oracle", "expected", "best"} for info in infos)
+    assert all(same(info["terminal_observation"]["context"], np.zeros(5, np.float32)) for info in infos)
+    assert not any(info["TimeLimit.truncated"] for info in infos)
+    ours.set_options({"task": [8, 9, 8]})
+    ours.reset()
+    assert [info["task"] for info in ours.reset_infos] == [8, 9, 8]
+
+
+def test_an_episode_that_is_cut_off_says_so():
+    class Cut(gym.vector.VectorWrapper):
+        def step(self, actions):
+            observation, reward, terminated, _, info = self.env.step(actions)
+            return observation, reward, np.zeros_like(terminated), terminated, info
+
+    envs = SB3VecEnv(Cut(native()))
+    envs.reset()
+    told = [envs.step(np.zeros(B, int))[3][0]["TimeLimit.truncated"] for _ in range(T)]
+    assert told == [False] * (T - 1) + [True]
+
+
+def test_wrappers_and_algorithms_of_the_library_take_it():
+    envs = vec_env.VecNormalize(vec_env.VecMonitor(vec_env.VecCheckNan(SB3VecEnv(native()), raise_exception=True)))
+    model = sb3.PPO("MultiInputPolicy", envs, n_steps=2 * T, batch_size=B * T, policy_kwargs=NETWORK, seed=0)
+    model.learn(4 * T * B)
+    assert len(model.ep_info_buffer) == 4 * B
+    assert all(episode["l"] == T and 0 <= episode["r"] <= T for episode in model.ep_info_buffer)
+    sb3.A2C("MultiInputPolicy", SB3VecEnv(native()), policy_kwargs=NETWORK).learn(30)
+    sb3.DQN("MultiInputPolicy", SB3VecEnv(native()), buffer_size=50, learning_starts=9, policy_kwargs=NETWORK).learn(30)
+    evaluation = pytest.importorskip("stable_baselines3.common.evaluation")
+    mean, _ = evaluation.evaluate_policy(model, vec_env.VecMonitor(SB3VecEnv(native())), n_eval_episodes=4)
+    assert 0 <= mean <= T
+
+
+def test_a_seed_gives_the_same_training_again():
+    def weights():
+        model = sb3.PPO("MultiInputPolicy", SB3VecEnv(native()), n_steps=T, batch_size=T, policy_kwargs=NETWORK, seed=3)
+        return [parameter.detach().numpy() for parameter in model.learn(2 * T * B).policy.parameters()]
+
+    assert all(np.array_equal(a, b) for a, b in zip(weights(), weights(), strict=True))
+
+
+def test_frames_and_attributes():
+    envs = SB3VecEnv(native(render_mode="rgb_array"))
+    envs.reset()
+    assert len(envs.get_images()) == B
+    assert envs.render().ndim == 3
+    assert envs.get_attr("split", [0, 2]) == ["train", "train"]
+    assert not envs.has_attr("action_masks")
+    assert envs.env_is_wrapped(gym.Wrapper) == [False] * B
+    with pytest.raises(InputError, match="attributes of a slot cannot be set"):
+        envs.set_attr("split", "test")
+    with pytest.raises(InputError, match="methods of a slot cannot be called"):
+        envs.env_method("render")
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED])
+def test_other_autoreset_modes_are_refused(mode):
+    with pytest.raises(InputError, match="envs must be a vector environment with the autoreset mode SAME_STEP"):
+        SB3VecEnv(native(autoreset_mode=mode))
+    with pytest.raises(InputError, match="envs must be a vector environment"):
+        SB3VecEnv(gym.make(ID))
