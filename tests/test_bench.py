@@ -1,6 +1,6 @@
 import pytest
 
-from gents_gym.bench import suite
+from gents_gym.bench import sb3, suite
 from gents_gym.bench.run import report, run_benchmarks
 from gents_gym.bench.timing import Sizes
 
@@ -33,6 +33,9 @@ def test_benchmarks_report_ratios_of_rates_of_one_run(found):
     assert found["linucb_vs_mabwiser"] == pytest.approx(
         found["linucb_batch_decisions_per_second"] / found["mabwiser_decisions_per_second"]
     )
+    assert found["ppo_rollout_speedup"] == pytest.approx(
+        found["ppo_rollout_bridged_steps_per_second"] / found["ppo_rollout_make_vec_env_steps_per_second"]
+    )
     assert len(report(found).splitlines()) == len(found)
 
 
@@ -53,3 +56,4 @@ def test_a_missing_library_is_said(monkeypatch):
     found = suite.measure_suite(TINY)
     assert found["linucb_vs_mabwiser"] is None
     assert "not installed" in report(found)
+    assert sb3.measure_sb3(TINY) == {"ppo_rollout_speedup": None}

@@ -12,12 +12,18 @@ from scipy.optimize import minimize
 from gents_gym import TaskInfo
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+SIZES = ["--tasks", "3", "--horizon", "20"]
+TRAINING = {"train_ppo.py": "stable_baselines3", "train_recurrent_ppo.py": "sb3_contrib"}  # with what they need
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_example_runs(path, tmp_path):
+    sizes = SIZES
+    if path.name in TRAINING:
+        pytest.importorskip(TRAINING[path.name])
+        sizes = [*SIZES, "--steps", "200", "--envs", "4"]
     done = subprocess.run(
-        [sys.executable, path, "--tasks", "3", "--horizon", "20"],
+        [sys.executable, path, *sizes],
         capture_output=True,
         text=True,
         cwd=tmp_path,

@@ -1,5 +1,6 @@
 """All benchmarks in one run, and their table."""
 
+from gents_gym.bench.sb3 import measure_sb3
 from gents_gym.bench.suite import measure_suite
 from gents_gym.bench.timing import Sizes
 from gents_gym.bench.workers import measure_workers
@@ -12,7 +13,7 @@ def run_benchmarks(sizes: Sizes = DEFAULT) -> dict[str, float | None]:
     from gents_gym.bench.training import measure_training  # torch and scikit-learn: heavy
     from gents_gym.bench.ts_gen import measure_ts_gen
 
-    parts = (measure_suite, measure_ts_gen, measure_training, measure_workers)
+    parts = (measure_suite, measure_sb3, measure_ts_gen, measure_training, measure_workers)
     return {name: value for part in parts for name, value in part(sizes).items()}
 
 

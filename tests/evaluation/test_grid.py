@@ -2,6 +2,7 @@ import hashlib
 import string
 import subprocess
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,17 @@ def test_a_manifest_tells_weights_privileged_agents_and_the_commit(tmp_path):
     top = Path(gents_gym.__file__).parent.parent
     done = subprocess.run(["git", "-C", top, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     assert found["run"]["commit"] == (done.stdout.strip() or None if (top / ".git").exists() else None)
+
+
+def test_agents_tell_files_and_packages_that_they_act_on(tmp_path):
+    (tmp_path / "a").write_bytes(b"1")
+    (tmp_path / "b").write_bytes(b"2")
+    agent = make_agent("random")
+    agent.weight_files, agent.packages = (tmp_path / "a", str(tmp_path / "b")), ("numpy",)
+    assert weights_hash(agent) == f"{hashlib.sha256(b'12').hexdigest()} numpy=={version('numpy')}"
+    agent.packages = ("no-such",)
+    with pytest.raises(InputError, match="an agent's packages must be installed distributions, got 'no-such'"):
+        weights_hash(agent)
 
 
 def test_a_package_without_checkout_or_git_has_no_commit(monkeypatch, tmp_path):

@@ -40,7 +40,7 @@ class SB3:
     deterministic: bool = True  # False: actions are drawn from the policy; DQN explores at the rate it was saved with
     normalize: str | None = None  # what ``VecNormalize.save`` wrote, where the model was trained on such observations
 
-    packages = ("stable-baselines3", "torch")
+    packages = ("stable-baselines3",)  # torch is in every manifest
 
     def __post_init__(self) -> None:
         """Load the model."""

@@ -1,10 +1,13 @@
+import hashlib
+
 import gymnasium as gym
 import numpy as np
 import pytest
 
-from gents_gym import InputError, PreviousStep, TaskInfo, VectorPreviousStep, make_agent, rollout
+from gents_gym import EvaluationConfig, InputError, PreviousStep, TaskInfo, VectorPreviousStep, make_agent, rollout
 from gents_gym.agents.adapters.sb3 import SB3, load
-from gents_gym.evaluation.grid import weights_hash
+from gents_gym.evaluation.cell import play
+from gents_gym.evaluation.grid import cells, plan, weights_hash
 
 sb3 = pytest.importorskip("stable_baselines3")
 contrib = pytest.importorskip("sb3_contrib")
@@ -123,6 +126,20 @@ def test_normalized_observations_are_normalized_alike(tmp_path):
     assert np.array_equal(agent.act(observation["context"]), expected)
     assert agent.weight_files == (agent.path, agent.normalize)
     assert weights_hash(agent) != weights_hash(SB3(agent.path))
+
+
+def test_the_harness_plays_a_model_and_knows_its_file(tmp_path):
+    path = tmp_path / "model.zip"
+    make_model("PPO").save(path)
+    agent, small = f"sb3(path='{path}')", f"{ID}(horizon={T})"
+    manifest = plan(EvaluationConfig((agent, "linucb"), env=(small,), tasks=2))
+    digest, *pins = manifest["weights"][agent].split()
+    assert digest == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert [pin.split("==")[0] for pin in pins] == ["stable-baselines3"]
+    cell = cells(manifest)[0]
+    assert play(cell).error is None
+    make_model("A2C").save(path)
+    assert "a worker must have the run's weights" in play(cell).error
 
 
 def test_loading_leaves_the_global_generators_alone(tmp_path):
