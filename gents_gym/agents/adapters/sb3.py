@@ -40,13 +40,13 @@ class SB3:
     deterministic: bool = True  # False: actions are drawn from the policy; DQN explores at the rate it was saved with
     normalize: str | None = None  # what ``VecNormalize.save`` wrote, where the model was trained on such observations
 
-    packages = ("stable-baselines3",)  # torch is in every manifest
-
     def __post_init__(self) -> None:
         """Load the model."""
         check_flag("deterministic", self.deterministic)
         self.weight_files = (self.path,) if self.normalize is None else (self.path, self.normalize)
         self._model = load(self.path, self.algorithm)
+        contrib = type(self._model).__module__.startswith("sb3_contrib")
+        self.packages = ("stable-baselines3", "sb3-contrib") if contrib else ("stable-baselines3",)
         self._statistics = None if self.normalize is None else _load_statistics(self.normalize)
         keys = getattr(self._model.observation_space, "spaces", None)
         if keys is None:
