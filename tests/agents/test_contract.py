@@ -1,8 +1,6 @@
 """What every registered agent keeps: a new one is tested by being registered."""
 
-from functools import cache
-from pathlib import Path
-from tempfile import mkdtemp
+from importlib.util import find_spec
 
 import gymnasium as gym
 import numpy as np
@@ -44,28 +42,25 @@ class FirstAction:
         return int(observation["context"].sum() > 0)
 
 
-@cache
-def model_file():
-    """Return the file of a tiny model of stable-baselines3."""
-    from stable_baselines3 import PPO
-
-    path = Path(mkdtemp()) / "model.zip"
-    PPO("MultiInputPolicy", gym.make(ID, horizon=T), n_steps=64, batch_size=64, seed=0).learn(64).save(path)
-    return str(path)
+NEEDED = {"per-task": {"agent": FirstAction}, "callable": {"function": FirstAction().act}}
 
 
-NEEDED = {
-    "per-task": lambda: {"agent": FirstAction},
-    "callable": lambda: {"function": FirstAction().act},
-    "sb3": lambda: {"path": model_file()},
-}
+@pytest.fixture(scope="module", autouse=True)
+def saved_model(tmp_path_factory):
+    """A tiny model of stable-baselines3, where that is installed."""
+    if find_spec("stable_baselines3") is not None:
+        from stable_baselines3 import PPO
+
+        path = tmp_path_factory.mktemp("sb3") / "model.zip"
+        PPO("MultiInputPolicy", gym.make(ID, horizon=T), n_steps=64, batch_size=64, seed=0).learn(64).save(path)
+        NEEDED["sb3"] = {"path": str(path)}
 
 
 def make(spec):
     name, _, _ = spec.partition("(")
     if name in LIBRARIES:
         pytest.importorskip(LIBRARIES[name])
-    agent = gents_gym.make_agent(spec, **NEEDED.get(name, dict)())
+    agent = gents_gym.make_agent(spec, **NEEDED.get(name, {}))
     if isinstance(agent, Fittable):
         agent.fit(gents_gym.make_tasks("synthetic").sample_actions(0, range(50), 100))
     return agent
