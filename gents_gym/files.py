@@ -6,12 +6,14 @@ A run that fills a folder keeps its plan there, so that a killed one can go on.
 import json
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from gents_gym.checks import InputError
 
-PART = ".part"  # ending of a file that is being written
+PART = ".gents_gym.part"  # ending of a file that is being written; nobody else's
 PLAN = "run.json"  # what an unfinished run in a folder is about to do
 
 
@@ -34,10 +36,40 @@ def write_whole(path: str | Path, data: bytes) -> Path:
     return path
 
 
+def is_part(path: Path) -> bool:
+    """Return whether a killed :func:`write_whole` left the file."""
+    return path.name.startswith(".") and path.name.endswith(PART)
+
+
 def remove_parts(folder: Path) -> None:
     """Remove what a killed :func:`write_whole` left in ``folder``."""
     for path in folder.glob(f".*{PART}"):
         path.unlink(missing_ok=True)
+
+
+@contextmanager
+def held(name: str, folder: Path) -> Iterator[None]:
+    """Keep a folder for one writer, or raise where another has it; no file tells, and a killed process lets go."""
+    if os.name != "posix":  # no flock there
+        yield
+        return
+    import fcntl
+
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise InputError(f"{name} must be a folder that can be read, got '{folder}' ({error.strerror})") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise InputError(f"{name} must have one writer at a time, got '{folder}', which another is filling") from error
+    except OSError:  # a file system without locks
+        pass
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def new_folder(name: str, path: str | Path) -> Path:
@@ -46,13 +78,11 @@ def new_folder(name: str, path: str | Path) -> Path:
     try:
         if path.exists() and not path.is_dir():
             raise InputError(f"{name} must be a folder, got the file '{path}'")
-        if path.is_dir():
-            remove_parts(path)
-        if path.is_dir() and any(path.iterdir()):
+        if path.is_dir() and not all(is_part(inside) for inside in path.iterdir()):
             raise InputError(f"{name} must be a new or empty folder, got '{path}', which has files in it")
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
-            pass
+            remove_parts(path)
     except OSError as error:
         raise InputError(f"{name} must be a writable folder, got '{path}' ({error.strerror})") from error
     return path

@@ -1,9 +1,12 @@
 import os
+import signal
+import subprocess
+import sys
 
 import pytest
 
 from gents_gym import InputError
-from gents_gym.files import new_folder, write_whole
+from gents_gym.files import PART, held, new_folder, write_whole
 
 
 def test_a_file_is_replaced_whole(tmp_path):
@@ -32,3 +35,42 @@ def test_new_folders(tmp_path):
     assert new_folder("out", tmp_path / "a" / "b").is_dir()
     with pytest.raises(InputError, match="out must be a new or empty folder"):
         new_folder("out", tmp_path / "a")
+
+
+def test_a_killed_writers_file_goes_and_others_stay(tmp_path):
+    ours, theirs = tmp_path / f".x.abc{PART}", tmp_path / ".film.mkv.part"
+    ours.touch()
+    theirs.touch()
+    with pytest.raises(InputError, match="out must be a new or empty folder"):
+        new_folder("out", tmp_path)
+    assert ours.exists()  # nothing is touched in a folder that is refused
+    theirs.unlink()
+    new_folder("out", tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_has_one_writer_and_a_killed_one_lets_go(tmp_path):
+    script = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from gents_gym.files import held\n"
+        "with held('out', Path(sys.argv[1])):\n"
+        "    print('held', flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script, tmp_path], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    with (
+        pytest.raises(InputError, match="out must have one writer at a time, got '/"),
+        held("out", tmp_path),
+    ):
+        pass
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    with held("out", tmp_path):
+        assert not list(tmp_path.iterdir())
+    with (
+        pytest.raises(InputError, match="out must be a folder that can be read"),
+        held("out", tmp_path / "nowhere"),
+    ):
+        pass

@@ -39,13 +39,20 @@ def open_backend(backend: str, workers: int | None, address: str | None) -> Iter
     """
     check_backend(backend, workers, address)
     starts = {"local": _local, "ray": _ray, "dask": _dask}
-    try:
-        _reach(address or "")
-    except (OSError, ValueError) as error:
-        rule = f"address must be that of a running {backend} cluster"
-        raise InputError(f"{rule}, got {address!r} ({error})") from error
+    with _told(backend, address):
+        _reach(address)
     with starts[backend](workers, address) as options, parallel_config(n_jobs=workers or -1, **options):
         yield Parallel(return_as="generator_unordered", batch_size=1)
+
+
+@contextmanager
+def _told(backend: str, address: str | None) -> Iterator[None]:
+    """Raise in one line what the code of a cluster says of an address."""
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError) as error:
+        rule = f"address must be that of a running {backend} cluster, got {address!r}"
+        raise InputError(f"{f'no {backend} cluster starts here' if address is None else rule} ({error})") from error
 
 
 @contextmanager
@@ -71,7 +78,8 @@ def _ray(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ours = not ray.is_initialized()
     if ours:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        with _told("ray", address):
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     try:
         yield {"backend": "gents_gym-ray"}
     finally:
@@ -84,12 +92,18 @@ def _dask(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
     from distributed import Client
 
     here = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
-    with Client(**here) if address is None else Client(address):
+    with _told("dask", address):
+        client = Client(**here) if address is None else Client(address)
+    with client:
         yield {"backend": "dask"}
 
 
-def _reach(address: str) -> None:
+def _reach(address: str | None) -> None:
     """Raise where nothing listens at "host:port", which Ray would take minutes to say."""
+    if address is None:
+        return
     place = urlsplit(address if "//" in address else f"//{address}")
+    if not place.hostname:
+        raise ValueError("it names no host")
     if place.hostname and place.port:
         socket.create_connection((place.hostname, place.port), timeout=10).close()

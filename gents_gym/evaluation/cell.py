@@ -15,6 +15,7 @@ from gents_gym.construct import make_agent
 from gents_gym.evaluation.environments import make_envs
 from gents_gym.evaluation.grid import Cell, versions, weights_hash
 from gents_gym.evaluation.rollout import rollout
+from gents_gym.evaluation.sources import code_hashes
 from gents_gym.evaluation.store import cell_bytes
 from gents_gym.types import ActionRows, Agent, Fittable
 
@@ -75,17 +76,15 @@ def _warm_up(cell: Cell) -> None:
 
 def _blame(cell: Cell, step: int, error: BaseException) -> str:
     """Return the line that names agent, task, step, and where in the code it happened."""
-    first, last = cell.first, cell.stop - 1
-    where = f"task {first}" if first == last else f"tasks {first} to {last}"
-    if isinstance(error, TaskError):
-        where = f"task {first + error.position}"
-    root = error
-    while isinstance(root, TaskError) and root.__cause__ is not None:
-        root = root.__cause__
-    message = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-    if not isinstance(root, InputError):
-        frame = traceback.extract_tb(root.__traceback__)[-1]
-        message += f" ({Path(frame.filename).name}, line {frame.lineno})"
+    where = f"task {cell.first + error.position}" if isinstance(error, TaskError) else cell.tasks
+    root = error.__cause__ if isinstance(error, TaskError) and error.__cause__ is not None else error
+    try:
+        message = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+    except Exception:  # an exception of others may fail to tell what it is about
+        message = type(error).__name__
+    frames = traceback.extract_tb(root.__traceback__)  # none where it was never raised
+    if frames and not isinstance(root, InputError):
+        message += f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
     return f"agent {cell.agent!r} failed on {where} of {cell.env!r} at step {step}: {' '.join(message.split())}"
 
 
@@ -96,16 +95,23 @@ def _agent(cell: Cell) -> Agent:
         raise InputError(f"a worker must have the run's versions, {cell.run['versions']}, got {here}")
     if weights_hash(agent) != cell.weights:
         raise InputError(f"a worker must have the run's weights, {cell.weights}, got {weights_hash(agent)}")
+    specs = [spec for spec in (cell.env, cell.agent, cell.run["oracle"]) if spec is not None]
+    if (code := code_hashes(*specs)) != cell.code:
+        raise InputError(f"a worker must have the run's code, {cell.code}, got {code}")
     if not isinstance(agent, Fittable):
         return agent
-    return copy.deepcopy(_fitted(cell.env, cell.agent, cell.run["seed"], cell.run["training_actions"]))
+    made_of = repr((cell.weights, cell.code))
+    return copy.deepcopy(_fitted(cell.env, cell.agent, cell.run["seed"], cell.run["training_actions"], made_of))
 
 
 @lru_cache(maxsize=32)
-def _fitted(env: str, spec: str, seed: int, n_actions: int) -> Agent:
-    """Return the agent fitted to rows of the train split; once per process, for all blocks of tasks."""
+def _fitted(env: str, spec: str, seed: int, n_actions: int, made_of: str) -> Agent:
+    """Return the agent fitted to rows of the train split; once per process, for all blocks of tasks.
+
+    An agent or corpus that was changed meanwhile is told apart by ``made_of``.
+    """
     agent = make_agent(spec)
-    rows = _rows(env, seed, n_actions)
+    rows = _rows(env, seed, n_actions, repr(code_hashes(env)))
     if isinstance(agent, Fittable) and rows is not None:
         with threadpool_limits(1):
             agent.fit(rows)
@@ -113,7 +119,7 @@ def _fitted(env: str, spec: str, seed: int, n_actions: int) -> Agent:
 
 
 @lru_cache(maxsize=1)
-def _rows(env: str, seed: int, n_actions: int) -> ActionRows | None:
+def _rows(env: str, seed: int, n_actions: int, made_of: str) -> ActionRows | None:
     """Return historical rows, which no evaluation plays; None where the environment has none."""
     distribution = getattr(make_envs(env, 1).unwrapped, "distribution", None)
     return None if distribution is None else distribution.sample_actions(seed, range(n_actions), TRAINING_ROWS, "train")

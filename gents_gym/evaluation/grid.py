@@ -5,21 +5,22 @@ import importlib.metadata
 import json
 import platform
 import re
-import subprocess
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import gents_gym
 from gents_gym.checks import InputError, check_choice, check_integer
-from gents_gym.construct import make_agent, make_policy
+from gents_gym.construct import make_agent, make_policy, parse_spec
 from gents_gym.evaluation.environments import make_envs
+from gents_gym.evaluation.sources import code_hashes, commit
 from gents_gym.randomness import SPLITS
 from gents_gym.types import Agent, Privileged
 
 FORMAT = "gents_gym.evaluation.1"
 PACKAGES = ("gymnasium", "numba", "numpy", "pyarrow", "scipy", "torch")  # whose versions may show in the results
+LIMIT = 100_000  # cells of a run, and tasks side by side
 Manifest = dict[str, Any]
 
 
@@ -56,11 +57,27 @@ class Cell:
     stop: int  # the one behind the last
     weights: str | None  # what the agent acts on: see weights_hash
     run: Mapping[str, Any]  # what all cells of a run have in common, as in the manifest
+    code: Mapping[str, str] = field(default_factory=dict)  # sha256 of what is named outside the package
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Environment and agent."""
+        return self.env, self.agent
+
+    @property
+    def tasks(self) -> str:
+        """The tasks, in words."""
+        return f"task {self.first}" if self.stop == self.first + 1 else f"tasks {self.first} to {self.stop - 1}"
+
+    @property
+    def label(self) -> dict[str, Any]:
+        """All fields, for files; without ``code`` where nothing outside the package is named."""
+        return {name: value for name, value in asdict(self).items() if name != "code" or value}
 
     @property
     def name(self) -> str:
         """A name for files: readable, and different for different cells."""
-        identity = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        identity = hashlib.sha256(json.dumps(self.label, sort_keys=True).encode()).hexdigest()
         return f"{slug(self.env)}--{slug(self.agent)}--{self.first:06d}-{self.stop:06d}--{identity[:12]}"
 
 
@@ -76,10 +93,14 @@ def plan(config: EvaluationConfig) -> Manifest:
         kind = "agent" if name == "agents" else "environment"
         if isinstance(specs, str) or not specs:
             raise InputError(f"{name} must name at least one {kind}, got {repr(specs) if specs else 'none'}")
-        if len(set(specs)) < len(specs):
+        if len({_normal(spec) for spec in specs}) < len(specs):
             raise InputError(f"{name} must differ from each other, got {' '.join(specs)}")
     for name in ("tasks", "block"):
         check_integer(name, getattr(config, name), 1)
+    n_cells = len(config.env) * len(config.agents) * -(-config.tasks // config.block)
+    if n_cells > LIMIT or min(config.tasks, config.block) > LIMIT:
+        got = f"{config.tasks} tasks in blocks of {config.block}, which are {n_cells} cells"
+        raise InputError(f"tasks must make at most {LIMIT} cells of at most {LIMIT} tasks, got {got}")
     check_integer("seed", config.seed, 0)
     check_integer("training_actions", config.training_actions, 2)
     check_choice("split", config.split, SPLITS)
@@ -93,23 +114,39 @@ def plan(config: EvaluationConfig) -> Manifest:
     common = ("seed", "split", "oracle", "block", "training_actions")
     return {
         "format": FORMAT,
-        "run": {**{name: getattr(config, name) for name in common}, "versions": versions(), "commit": _commit()},
+        "run": {**{name: getattr(config, name) for name in common}, "versions": versions(), "commit": commit()},
         "env": list(config.env),
         "agents": list(config.agents),
         "tasks": config.tasks,
         "weights": {spec: weights_hash(agent) for spec, agent in agents.items()},
+        "code": {spec: code for spec in _specs(config) if (code := code_hashes(spec))},
         "privileged": [spec for spec, agent in agents.items() if isinstance(agent, Privileged)],
     }
+
+
+def _normal(spec: str) -> str:
+    """Return a spec such that two of the same name and options are the same text."""
+    name, options = parse_spec(spec)
+    return repr((name, sorted(options.items())))
+
+
+def _specs(config: EvaluationConfig) -> tuple[str, ...]:
+    return (*config.env, *config.agents, *([] if config.oracle is None else [config.oracle]))
 
 
 def cells(manifest: Manifest) -> list[Cell]:
     """Return the cells of a manifest's grid, in the order of environments, agents and tasks."""
     run, n_tasks, block = manifest["run"], manifest["tasks"], manifest["run"]["block"]
+    weights, code = manifest["weights"], manifest.get("code", {})
+
+    def code_of(*specs: str) -> dict[str, str]:
+        return {name: sha256 for spec in specs for name, sha256 in code.get(spec, {}).items()}
+
     return [
-        Cell(env, agent, first, min(first + block, n_tasks), manifest["weights"][agent], run)
+        Cell(env, agent, i, min(i + block, n_tasks), weights[agent], run, code_of(env, agent, run["oracle"]))
         for env in manifest["env"]
         for agent in manifest["agents"]
-        for first in range(0, n_tasks, block)
+        for i in range(0, n_tasks, block)
     ]
 
 
@@ -144,19 +181,7 @@ def _model_files(model: Any) -> list[Path]:
     from gents_gym.models.load import model_folders  # torch; an agent with a model has loaded it already
 
     try:
-        paths = [folder / "model.safetensors" for folder in model_folders(model)]
+        paths = [folder / name for folder in model_folders(model) for name in ("config.json", "model.safetensors")]
     except InputError:  # "exact", or what else an agent may call its model
         return []
-    return paths if paths[0].is_file() else []
-
-
-def _commit() -> str | None:
-    """Return the commit of the checkout that the package is imported from; None where it is installed."""
-    top = Path(gents_gym.__file__).parent.parent
-    if not (top / ".git").exists():
-        return None
-    try:
-        found = subprocess.run(["git", "-C", top, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return found.stdout.strip() or None
+    return [path for path in paths if path.is_file()]

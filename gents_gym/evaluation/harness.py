@@ -32,7 +32,7 @@ def evaluate(
 
     Args:
         config: What is played.
-        out: A new or empty folder, or one of the same run: same seed, split, oracle, block, versions and weights.
+        out: A new or empty folder, or one of the same run: same seed, split, oracle, block, versions and commit.
         workers: Processes, each with a cell at a time; None: one per core. Results do not depend on it.
         backend: "local", "ray" or "dask".
         address: Of a running Ray cluster or Dask scheduler; None: one is started here.
@@ -40,32 +40,59 @@ def evaluate(
     """
     check_backend(backend, workers, address)
     manifest = plan(config)
-    out = open_folder(out, manifest)
     grid = cells(manifest)
-    missing = [cell for cell in grid if not is_done(out, cell)]
     failures: dict[str, str] = {}
     tell = on_cell or (lambda over, total: None)
-    tell(len(grid) - len(missing), len(grid))
-    with closing(_play_all(missing, workers, backend, address)) as results:  # whatever happens, workers end here
-        for over, played in enumerate(results, len(grid) - len(missing) + 1):
-            if played.error is None:
-                write_cell(out, played.cell, played.data, played.seconds)
-            else:
-                failures[played.cell.name] = played.error
-            tell(over, len(grid))
-    return replace(finish(out), failures=tuple(failures[cell.name] for cell in grid if cell.name in failures))
+    with open_folder(out, manifest) as folder:
+        missing = [cell for cell in grid if not is_done(folder, cell)]
+        tell(len(grid) - len(missing), len(grid))
+        with closing(_play_all(missing, workers, backend, address)) as results:  # whatever happens, workers end here
+            for over, played in enumerate(results, len(grid) - len(missing) + 1):
+                if played.error is None:
+                    write_cell(folder, played.cell, played.data, played.seconds)
+                else:
+                    failures[played.cell.name] = played.error
+                tell(over, len(grid))
+        found = finish(folder, manifest)
+    return replace(found, failures=tuple(failures[cell.name] for cell in grid if cell.name in failures))
 
 
 def _play_all(missing: Sequence[Cell], workers: int | None, backend: str, address: str | None) -> Generator[Played]:
-    """Yield what became of each cell, in the order in which they end."""
-    if not missing:
-        return
+    """Yield what became of each cell, in the order in which they end.
+
+    Where a worker process dies, the cells in flight are halved until one is alone with the blame. Its agent is not
+    tried further in that environment; all other cells are played.
+    """
     owner = None
     if backend == "local":
         owner, workers = os.getpid(), min(workers or cpu_count(), len(missing))
-    try:
-        with open_backend(backend, workers, address) as parallel:
-            yield from parallel(delayed(play)(cell, owner) for cell in missing)
-    except BrokenProcessPool as error:
-        rule = "what was written stays, and the same command goes on from it"
-        raise InputError(f"a worker process was killed, perhaps for want of memory; {rule}") from error
+    groups = [list(missing)]
+    blamed: dict[tuple[str, str], str] = {}
+    while groups:
+        group = groups.pop(0)
+        yield from (Played(cell, error=blamed[cell.pair]) for cell in group if cell.pair in blamed)
+        if not (group := [cell for cell in group if cell.pair not in blamed]):
+            continue
+        left, waiting = {cell.name: cell for cell in group}, iter(group)
+        try:
+            with (
+                open_backend(backend, workers, address) as parallel,
+                closing(parallel(delayed(play)(cell, owner) for cell in waiting)) as results,
+            ):
+                for played in results:
+                    del left[played.cell.name]
+                    yield played
+        except BrokenProcessPool as error:
+            rest = list(waiting)  # what no worker was given
+            flying = list(left.values())[: len(left) - len(rest)]
+            if not flying:
+                raise InputError("worker processes must start, and one died before it was given a cell") from error
+            if len(group) == 1:
+                blamed[group[0].pair] = _end(group[0])
+            half = (len(flying) + 1) // 2
+            groups = [flying[:half], flying[half:], rest, *groups]
+
+
+def _end(cell: Cell) -> str:
+    end = f"agent {cell.agent!r} ended its worker process on {cell.tasks} of {cell.env!r}"
+    return f"{end}, by itself or for want of memory; its other tasks there are not tried"

@@ -21,7 +21,7 @@ from gents_gym.evaluation.rollout import pad
 from gents_gym.evaluation.sealed import json_bytes, read_json
 from gents_gym.evaluation.store import Evaluation, load_results
 from gents_gym.evaluation.tables import to_csv, to_markdown
-from gents_gym.files import remove_parts, write_whole
+from gents_gym.files import is_part, remove_parts, write_whole
 
 LISTING = "files.json"  # the sha256 of each file that the report may replace
 POINTS = 200  # of a curve on the page: more cannot be seen, and the page stays small
@@ -37,7 +37,10 @@ def write_report(out: str | Path, to: str | Path | None = None) -> Path:
     found = load_results(out)
     if not found.records:
         raise InputError(f"out must hold an agent that has played all its tasks, got '{out}' with none")
-    to = Path(out) / "report" if to is None else Path(to)
+    own = Path(out) / "report"
+    to = own if to is None else Path(to)
+    if Path(out).resolve() in (to.resolve(), *to.resolve().parents) and to.resolve() != own.resolve():
+        raise InputError(f"to must be '{own}' or lie outside the evaluation's folder, got '{to}'")
     _write_files(to, report_files(found))
     return to / "report.html"
 
@@ -74,12 +77,12 @@ def _write_files(to: Path, files: dict[str, bytes]) -> None:
     new = {hashlib.sha256(data).hexdigest() for data in files.values()}
     try:
         to.mkdir(exist_ok=True, parents=True)
-        remove_parts(to)
         ours = set(read_json(to / LISTING).get("written", ())) if (to / LISTING).exists() else set()
-        for path in sorted(path for path in to.iterdir() if path.name != LISTING):
+        for path in sorted(path for path in to.iterdir() if path.name != LISTING and not is_part(path)):
             if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() not in ours:
                 raise InputError(f"'{path}' is damaged or not of a report: move it away, and start again")
         # Old and new are both listed while files change, so that a report that is killed can be written again.
+        remove_parts(to)
         _write_listing(to, ours | new)
         for path in to.iterdir():
             if path.name not in (*files, LISTING):

@@ -10,7 +10,10 @@ All are sealed: on the next start, one that was damaged or never ours is told by
 """
 
 import os
-from dataclasses import asdict, dataclass, replace
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -33,7 +36,9 @@ from gents_gym.evaluation.sealed import (
     seal,
     table_bytes,
 )
-from gents_gym.files import PART, new_folder, remove_parts, write_whole
+from gents_gym.files import held, is_part, new_folder, remove_parts, write_whole
+
+FIGURE = re.compile(r"regret(-[\w.-]*--[0-9a-f]{6})?\.png")  # as _figure_name makes them
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ def cell_bytes(cell: Cell, record: Rollout, tasks: str | None) -> bytes:
     }
     for name, steps in record.regret.items():
         columns[f"regret_{name}"] = _lists(steps.astype(np.float32))
-    return table_bytes(pa.table(columns), {"format": FORMAT, "cell": asdict(cell), "task_sha256": tasks})
+    return table_bytes(pa.table(columns), {"format": FORMAT, "cell": cell.label, "task_sha256": tasks})
 
 
 def _lists(steps: np.ndarray) -> pa.Array:
@@ -102,7 +107,7 @@ def _time_path(out: Path, cell: Cell) -> Path:
 
 def write_cell(out: Path, cell: Cell, data: bytes, seconds: float) -> None:
     """Write a finished cell; its own file comes last, and with it the cell is done."""
-    _write(_time_path(out, cell), json_bytes({"format": FORMAT, "seconds": seconds}))
+    _write(_time_path(out, cell), json_bytes({"format": FORMAT, "cell": cell.name, "seconds": seconds}))
     _write(_cell_path(out, cell), data)
 
 
@@ -122,29 +127,38 @@ def is_done(out: Path, cell: Cell) -> bool:
 
 def _read_cell(out: Path, cell: Cell) -> tuple[pa.Table, Rollout, str | None]:
     table, label = read_table(_cell_path(out, cell))
-    if label.get("cell") != asdict(cell):
+    if label.get("cell") != cell.label:
         raise foreign(_cell_path(out, cell))
     path = _time_path(out, cell)
-    seconds = read_json(path)["seconds"] if path.exists() else np.nan
+    seconds = _read_time(path)["seconds"] if path.exists() else np.nan
     return table, replace(_record(table), seconds=seconds), label["task_sha256"]
 
 
-def open_folder(out: str | Path, manifest: Manifest) -> Path:
-    """Return the folder, ready for the cells of ``manifest``.
+def _read_time(path: Path) -> dict[str, Any]:
+    value = read_json(path)
+    if value.get("cell", path.stem) != path.stem or "seconds" not in value:  # not all versions named the cell
+        raise foreign(path)
+    return value
 
-    It is new or empty, or holds a run that differs in no more than its environments, agents and number of tasks, and
-    nothing else; of any other nothing is touched.
+
+@contextmanager
+def open_folder(out: str | Path, manifest: Manifest) -> Iterator[Path]:
+    """Hold the folder, ready for the cells of ``manifest``.
+
+    It is new or empty, or holds a run that differs in no more than its environments, agents, their code and weights,
+    and number of tasks, and nothing else; of any other nothing is touched. A lost manifest is made again.
     """
     out = Path(out)
-    if not os.path.exists(out / "manifest.json"):  # Path.exists raises where a name cannot be
+    if not any(os.path.exists(out / name) for name in ("manifest.json", "cells")):  # a name may be none at all
         new_folder("out", out)
-    else:
-        _check_same_run(out, _read_manifest(out), manifest)
+    with held("out", out):
+        if (out / "manifest.json").exists():
+            _check_same_run(out, _read_manifest(out), manifest)
         _check_files(out, manifest)
         for folder in (out, out / "cells", out / "times"):
             remove_parts(folder)
-    _write(out / "manifest.json", json_bytes(manifest))
-    return out
+        _write(out / "manifest.json", json_bytes(manifest))
+        yield out
 
 
 def _read_manifest(out: Path) -> Manifest:
@@ -159,11 +173,9 @@ def _read_manifest(out: Path) -> Manifest:
 
 def _check_same_run(out: Path, there: Manifest, here: Manifest) -> None:
     """Raise, naming what differs, unless the cells of both manifests belong together."""
-    common = [spec for spec in here["agents"] if spec in there["weights"]]
     pairs = {
         **{name: (there["run"].get(name), value) for name, value in here["run"].items() if name != "versions"},
         **{name: (there["run"]["versions"].get(name), value) for name, value in here["run"]["versions"].items()},
-        **{f"weights of {spec}": (there["weights"][spec], here["weights"][spec]) for spec in common},
     }
     differ = [f"{name} is {old!r} there, {new!r} here" for name, (old, new) in pairs.items() if old != new]
     if differ:
@@ -174,7 +186,7 @@ def _check_files(out: Path, manifest: Manifest) -> None:
     """Raise, naming the file, where the folder holds one that is not whole or not of this run."""
     for path in sorted(path for path in out.rglob("*") if not path.is_dir()):
         place = path.relative_to(out).as_posix()
-        if path.name.startswith(".") and path.name.endswith(PART):
+        if is_part(path):
             continue  # a killed writer's
         if place.startswith("report/"):
             continue  # made of the results, and watched by who makes it
@@ -184,9 +196,11 @@ def _check_files(out: Path, manifest: Manifest) -> None:
                 raise foreign(path)
         elif place == "results.parquet":
             read_exactly(path)
-        elif fnmatch(place, "times/*.json") or place in ("manifest.json", "tasks.json"):
+        elif fnmatch(place, "times/*.json"):
+            _read_time(path)
+        elif place in ("manifest.json", "tasks.json"):
             read_json(path)
-        elif fnmatch(place, "regret*.png"):
+        elif FIGURE.fullmatch(place):
             check_figure(path)
         else:
             raise foreign(path)
@@ -194,12 +208,12 @@ def _check_files(out: Path, manifest: Manifest) -> None:
 
 def load_results(out: str | Path) -> Evaluation:
     """Return what was found, from the files alone; agents with tasks left to play are not in the records."""
-    return _load(Path(out))[0]
+    return _load(Path(out), _read_manifest(Path(out)))[0]
 
 
-def finish(out: Path) -> Evaluation:
+def finish(out: Path, manifest: Manifest) -> Evaluation:
     """Write what follows from the cells: the results in one file, the tasks' hashes and the figures."""
-    found, tables = _load(out)
+    found, tables = _load(out, manifest)
     files = {_figure_name(env, found.manifest): draw_regret(agents, env) for env, agents in found.records.items()}
     if tables:
         whole = pa.concat_tables(tables, promote_options="default").replace_schema_metadata(None).combine_chunks()
@@ -207,9 +221,10 @@ def finish(out: Path) -> Evaluation:
         files["results.parquet"] = table_bytes(whole, label)
     if not found.missing:
         files["tasks.json"] = json_bytes({"format": FORMAT, "sha256_of_tasks": found.task_hashes})
-    for path in (*out.glob("regret*.png"), out / "results.parquet", out / "tasks.json"):
-        if path.name not in files:
-            path.unlink(missing_ok=True)  # made of what an earlier command asked for
+    for path in out.iterdir():
+        made = FIGURE.fullmatch(path.name) or path.name in ("results.parquet", "tasks.json")
+        if made and path.name not in files:
+            path.unlink()  # made of what an earlier command asked for
     for name, data in files.items():
         _write(out / name, data)
     return found
@@ -221,20 +236,19 @@ def _figure_name(env: str, manifest: Manifest) -> str:
     return f"regret-{slug(env)}--{seal({'env': env})[:6]}.png"
 
 
-def _load(out: Path) -> tuple[Evaluation, list[pa.Table]]:
-    manifest = _read_manifest(out)
+def _load(out: Path, manifest: Manifest) -> tuple[Evaluation, list[pa.Table]]:
     grid = cells(manifest)
     missing = tuple(cell for cell in grid if not is_done(out, cell))
-    lacking = {(cell.env, cell.agent) for cell in missing}
+    lacking = {cell.pair for cell in missing}
     parts: dict[tuple[str, str], list[Rollout]] = {}
     hashes: dict[str, dict[str, str | None]] = {}
     tables = []
     for cell in grid:
-        if (cell.env, cell.agent) not in lacking:
+        if cell.pair not in lacking:
             table, record, task_hash = _read_cell(out, cell)
             if hashes.setdefault(cell.env, {}).setdefault(f"{cell.first}-{cell.stop}", task_hash) != task_hash:
                 raise InputError(f"'{_cell_path(out, cell)}' was played on other tasks than the other agents' cells")
-            parts.setdefault((cell.env, cell.agent), []).append(record)
+            parts.setdefault(cell.pair, []).append(record)
             tables.append(table)
     records: dict[str, dict[str, Rollout]] = {}
     for (env, agent), pieces in parts.items():

@@ -88,6 +88,29 @@ def test_an_address_where_nobody_listens(backend, package, free_port):
         pass
 
 
+@pytest.mark.parametrize(("backend", "package"), [("ray", "ray"), ("dask", "distributed")])
+@pytest.mark.parametrize("address", ["", "foo"])
+def test_what_is_no_address(backend, package, address):
+    pytest.importorskip(package)
+    message = rf"^address must be that of a running {backend} cluster, got '{address}' \("
+    with pytest.raises(InputError, match=message), open_backend(backend, None, address):
+        pass
+
+
+def test_a_cluster_that_does_not_start_is_told(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+
+    def fail(**options):
+        raise OSError("no port is free")
+
+    monkeypatch.setattr(distributed, "Client", fail)
+    with (
+        pytest.raises(InputError, match=r"^no dask cluster starts here \(no port is free\)$"),
+        open_backend("dask", None, None),
+    ):
+        pass
+
+
 def test_bad_arguments():
     with pytest.raises(InputError, match="unknown backend 'rai'; did you mean 'ray'"):
         check_backend("rai", None, None)

@@ -12,7 +12,7 @@ from gents_gym.tasks.synthetic import Synthetic
 SMALL = "gents_gym/Synthetic-v0(horizon=20, n_actions=3)"
 THEIRS = """
 import time
-
+from gents_gym.checks import TaskError
 import numpy as np
 
 
@@ -75,6 +75,19 @@ class SlowStart(Hoarder):
             time.sleep(0.5)
             SlowStart.compiled = True
         return super().act(context)
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+class Odd(Wild):
+    def act(self, context):
+        error = TaskError("of the second task", 1)
+        if self.how == "mute":
+            raise Mute
+        raise error from error if self.how == "itself" else ValueError("never raised")
 """
 
 
@@ -99,6 +112,9 @@ def grid(*agents, **changes):
         ("their_cells:Wild(how=exit)", r"tasks 5 to 8 of .* step 4: SystemExit: 1 \(their_cells.py, line 21\)"),
         ("their_cells:Wild(how=nan)", r"task 7 of .* step 4: action must be a whole number, got nan"),
         ("their_cells:Wild(how=range)", r"task 7 of .* step 4: action must lie in \[0, 3\), got 3"),
+        ("their_cells:Odd(how=mute)", r"tasks 5 to 8 of .* step 1: Mute \(their_cells.py, line 77\)$"),
+        ("their_cells:Odd(how=itself)", r"task 6 of .* step 1: of the second task$"),
+        ("their_cells:Odd(how=never)", r"task 6 of .* step 1: of the second task$"),
         ("per-task(agent=their_cells:One)", r"task 5 of .* step 5: ZeroDivisionError: .* \(their_cells.py, line 37\)"),
     ],
 )
@@ -133,13 +149,16 @@ def test_blocks_carry_nothing_over():
     assert forward == backward[::-1]
 
 
-def test_a_worker_of_other_versions_or_weights_refuses(monkeypatch):
+def test_a_worker_of_other_versions_weights_or_code_refuses(monkeypatch):
     (cell,) = grid("greedy", tasks=2)
     monkeypatch.setattr(module, "versions", lambda: {"numpy": "0"})
     assert "a worker must have the run's versions" in play(cell).error
     monkeypatch.undo()
     monkeypatch.setattr(module, "weights_hash", lambda agent: "0")
     assert "a worker must have the run's weights" in play(cell).error
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "code_hashes", lambda *specs: {"mine": "0"})
+    assert "a worker must have the run's code, {}, got {'mine': '0'}" in play(cell).error
 
 
 def test_a_worker_whose_owner_is_gone_stops(monkeypatch):

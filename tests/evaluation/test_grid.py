@@ -1,6 +1,5 @@
 import hashlib
 import string
-import subprocess
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -9,10 +8,12 @@ import pytest
 
 import gents_gym
 from gents_gym import EvaluationConfig, InputError, make_agent
-from gents_gym.evaluation import grid
 from gents_gym.evaluation.grid import cells, plan, slug, weights_hash
 
 SMALL = "gents_gym/Synthetic-v0(horizon=20, n_actions=3)"
+
+
+FILES = ("config.json", "model.safetensors")
 
 
 def config(*agents, **changes):
@@ -35,12 +36,13 @@ def test_names_are_safe_and_differ_with_all_that_a_result_depends_on():
         replace(cell, first=1),
         replace(cell, stop=2),
         replace(cell, weights="0" * 64),
+        replace(cell, code={"mine": "0" * 64}),
         replace(cell, run={**cell.run, "seed": 1}),
         replace(cell, agent="a:B(x='../../é\n" + "y" * 500 + "')"),
         replace(cell, agent="."),
     ]
     names = {each.name for each in (cell, *others)}
-    assert len(names) == 9
+    assert len(names) == 10
     for name in names:
         assert set(name) <= set(string.ascii_letters + string.digits + "_.-")
         assert not name.startswith(".")
@@ -48,21 +50,20 @@ def test_names_are_safe_and_differ_with_all_that_a_result_depends_on():
     assert slug("gents_gym/Synthetic-v0(horizon=20)") == "gents_gym-Synthetic-v0-horizon-20"
 
 
-def test_a_manifest_tells_weights_privileged_agents_and_the_commit(tmp_path):
+def test_a_manifest_tells_weights_and_privileged_agents(tmp_path):
     agents = ("ts-gen", "softmax(model=synthetic-paper)", "oracle", "ts-gen(model=exact)", "linucb")
     found = plan(config(*agents))
     weights = Path(gents_gym.__file__).parent / "models" / "weights"
     expected = [
-        hashlib.sha256((weights / name / "model.safetensors").read_bytes()).hexdigest()
+        hashlib.sha256(b"".join((weights / name / file).read_bytes() for file in FILES)).hexdigest()
         for name in ("synthetic-filter", "synthetic-paper")
     ]
     assert found["weights"] == dict(zip(agents, [*expected, None, None, None], strict=True))
     assert found["privileged"] == ["oracle"]
     (tmp_path / "model.safetensors").write_bytes(b"1")
     assert weights_hash(make_agent("greedy", model=str(tmp_path))) == hashlib.sha256(b"1").hexdigest()
-    top = Path(gents_gym.__file__).parent.parent
-    done = subprocess.run(["git", "-C", top, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    assert found["run"]["commit"] == (done.stdout.strip() or None if (top / ".git").exists() else None)
+    (tmp_path / "config.json").write_bytes(b"0")
+    assert weights_hash(make_agent("greedy", model=str(tmp_path))) == hashlib.sha256(b"01").hexdigest()
 
 
 def test_agents_tell_files_and_packages_that_they_act_on(tmp_path):
@@ -76,13 +77,29 @@ def test_agents_tell_files_and_packages_that_they_act_on(tmp_path):
         weights_hash(agent)
 
 
-def test_a_package_without_checkout_or_git_has_no_commit(monkeypatch, tmp_path):
-    monkeypatch.setattr(gents_gym, "__file__", str(tmp_path / "gents_gym" / "__init__.py"))
-    assert grid._commit() is None
-    (tmp_path / ".git").mkdir()
-    assert grid._commit() is None  # git finds nothing there
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert grid._commit() is None
+def test_cells_tell_the_code_of_their_environment_agent_and_oracle(tmp_path, monkeypatch):
+    for name in ("agent", "oracle", "rewards"):
+        text = "from gents_gym.agents.linucb import LinUCB\nfrom gents_gym.policies.logistic import Logistic\n"
+        (tmp_path / f"their_{name}.py").write_text(f"{text}from gents_gym.types import identity  # {name}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    agents = ("their_agent:LinUCB", "linucb")
+    env = "gents_gym/Synthetic-v0(reward_fn=their_rewards:identity)"
+    found = plan(config(*agents, env=(env, SMALL), oracle="their_oracle:Logistic", tasks=1))
+    assert found["code"].keys() == {env, "their_agent:LinUCB", "their_oracle:Logistic"}
+    names = [sorted(cell.code) for cell in cells(found)]
+    assert names == [
+        ["their_agent", "their_oracle", "their_rewards"],
+        ["their_oracle", "their_rewards"],
+        ["their_agent", "their_oracle"],
+        ["their_oracle"],
+    ]
+    expected = hashlib.sha256((tmp_path / "their_oracle.py").read_bytes()).hexdigest()
+    assert cells(found)[3].code == {"their_oracle": expected}
+
+
+def test_a_cell_of_this_package_alone_has_no_code():
+    (cell,) = cells(plan(config("random", tasks=3)))
+    assert "code" not in cell.label
 
 
 @pytest.mark.parametrize(
@@ -101,6 +118,14 @@ def test_a_package_without_checkout_or_git_has_no_commit(monkeypatch, tmp_path):
         ({"env": (SMALL, "nowhere:Env-v0")}, "env 'nowhere:Env-v0' cannot be made"),
         ({"agents": ()}, "agents must name at least one agent, got none"),
         ({"agents": ("linucb", "linucb")}, "agents must differ from each other, got linucb linucb"),
+        ({"agents": ("linucb", "linucb()")}, r"agents must differ from each other, got linucb linucb\(\)"),
+        (
+            {"agents": ("lints(prior=fitted, intercept=True)", "lints(intercept=True,prior='fitted')")},
+            "agents must differ from each other",
+        ),
+        ({"env": (SMALL, SMALL.replace(" ", ""))}, "env must differ from each other"),
+        ({"tasks": 10**12}, "tasks must make at most 100000 cells .*, got 1000000000000 tasks in blocks of 3"),
+        ({"tasks": 10**12, "block": 10**12}, "cells of at most 100000 tasks, got 1000000000000 tasks"),
         ({"agents": ("linucb", "linucbb")}, "unknown agent 'linucbb'"),
     ],
 )

@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
 
 import numpy as np
 import pytest
 
 from gents_gym import EvaluationConfig, InputError, evaluate, load_results
-from gents_gym.evaluation.grid import cells
+from gents_gym.evaluation import harness
 
 SMALL = "gents_gym/Synthetic-v0(horizon=20, n_actions=3)"
 AGENTS = ("linucb", "lints(prior=fitted)", "lints", "oracle")
@@ -193,18 +194,53 @@ def test_a_foreign_environment_has_rewards_alone(tmp_path, monkeypatch):
     evaluate(config("linucb", env=("their_env:their/Coin-v0", SMALL)), tmp_path / "out", workers=1)
 
 
-def test_a_worker_that_dies_is_told(tmp_path, monkeypatch):
+def test_an_agent_that_ends_its_process_does_not_stop_the_others(tmp_path, monkeypatch):
     (tmp_path / "their_end.py").write_text(
-        "import os, signal\n"
-        "class Dying:\n"
-        "    def reset(self, info, rngs):\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "import os\n"
+        "from gents_gym.agents.random import Random\n"
+        "class Dying(Random):\n"
         "    def act(self, context):\n"
-        "        pass\n"
-        "    def observe(self, context, action, outcome):\n"
-        "        pass\n"
+        "        os._exit(3)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(InputError, match=r"a worker process was killed.*the same command goes on"):
-        evaluate(config("their_end:Dying", "random"), tmp_path / "out", workers=2)
-    assert len(cells(load_results(tmp_path / "out").manifest)) == 6
+    told = []
+    wanted = config("their_end:Dying", "random", tasks=6)
+    found = evaluate(wanted, tmp_path / "out", workers=2, on_cell=lambda *now: told.append(now))
+    assert told == [(i, 4) for i in range(5)]
+    assert list(found.records[SMALL]) == ["random"]
+    assert [cell.agent for cell in found.missing] == ["their_end:Dying"] * 2
+    assert len(found.failures) == 2
+    for failure in found.failures:
+        assert failure.startswith("agent 'their_end:Dying' ended its worker process on tasks ")
+    evaluate(config("random", tasks=6), tmp_path / "alone", workers=1)
+    alone = {path.name: path.read_bytes() for path in (tmp_path / "alone" / "cells").iterdir()}
+    assert alone == {path.name: path.read_bytes() for path in (tmp_path / "out" / "cells").iterdir()}
+
+
+def test_a_worker_that_dies_once_is_forgiven(tmp_path, monkeypatch):
+    (tmp_path / "their_luck.py").write_text(
+        "import os\n"
+        "from pathlib import Path\n"
+        "from gents_gym.agents.random import Random\n"
+        "class Unlucky(Random):\n"
+        "    def reset(self, info, rngs):\n"
+        "        if not (trace := Path(__file__).with_suffix('.txt')).exists():\n"
+        "            trace.touch()\n"
+        "            os._exit(3)\n"
+        "        super().reset(info, rngs)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    found = evaluate(config("their_luck:Unlucky", "random", tasks=3), tmp_path / "out", workers=2)
+    assert found.failures == found.missing == ()
+    assert (tmp_path / "their_luck.txt").exists()
+    records = found.records[SMALL]
+    assert np.array_equal(records["random"].actions, records["their_luck:Unlucky"].actions)
+
+
+def test_workers_that_never_start_are_told(tmp_path, monkeypatch):
+    def broken(backend, workers, address):
+        raise BrokenProcessPool
+
+    monkeypatch.setattr(harness, "open_backend", broken)
+    with pytest.raises(InputError, match="worker processes must start"):
+        evaluate(config("random"), tmp_path, workers=2)

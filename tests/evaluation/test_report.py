@@ -111,6 +111,26 @@ def test_files_of_others_are_never_touched(results, quick):
         write_report(results)
 
 
+def test_a_refused_folder_keeps_its_parts(results, quick):
+    (results / "report").mkdir()
+    for name in (".x.abc.gents_gym.part", ".film.mkv.part"):
+        (results / "report" / name).touch()
+    with pytest.raises(InputError, match=r"film.mkv.part' is damaged or not of a report"):
+        write_report(results)
+    assert len(list((results / "report").iterdir())) == 2
+    (results / "report" / ".film.mkv.part").unlink()
+    assert {path.name for path in write_report(results).parent.iterdir()} == FILES
+
+
+@pytest.mark.parametrize("place", ["", "more", "cells", "report/more", "report/../more"])
+def test_a_report_does_not_go_between_the_results(results, quick, place):
+    before = sorted(results.rglob("*"))
+    with pytest.raises(InputError, match=r"to must be '.*report' or lie outside the evaluation's folder, got"):
+        write_report(results, results / place)
+    assert sorted(results.rglob("*")) == before
+    write_report(results, results / "cells" / ".." / "report")
+
+
 def test_a_killed_report_is_written_again(results, quick, monkeypatch):
     write_report(results)
     whole = {path.name: path.read_bytes() for path in (results / "report").iterdir()}

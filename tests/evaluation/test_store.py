@@ -1,6 +1,7 @@
 import errno
 import json
 import shutil
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -8,13 +9,31 @@ import pyarrow.parquet as pq
 import pytest
 
 from gents_gym import EvaluationConfig, InputError, evaluate, load_results, rollout
-from gents_gym.evaluation import harness, store
+from gents_gym.evaluation import cell as cell_module
+from gents_gym.evaluation import grid, harness, store
 from gents_gym.evaluation.cell import Played, play
 from gents_gym.evaluation.environments import make_envs
 from gents_gym.evaluation.grid import cells, plan
+from gents_gym.files import PART
 from gents_gym.tasks.synthetic import Synthetic
 
 SMALL = "gents_gym/Synthetic-v0(horizon=20, n_actions=3)"
+EDITED = """
+import numpy as np
+
+class Same:
+    def reset(self, info, rngs):
+        self.n_tasks = len(info)
+
+    def act(self, context):
+        return np.full(self.n_tasks, {action})
+
+    def observe(self, context, action, outcome):
+        pass
+
+    def fit(self, rows):
+        return self
+"""
 
 
 def config(*agents, **changes):
@@ -101,6 +120,8 @@ def test_a_foreign_file_is_named_and_left_alone(out, finished, tmp_path):
         (f"cells/{theirs.name}", theirs.read_bytes()),  # another seed's
         ("cells/renamed.parquet", ours.read_bytes()),
         ("cells/notes.txt", b"mine"),
+        ("times/renamed.json", sorted((out / "times").iterdir())[0].read_bytes()),
+        ("regret-keep.png", (out / "regret.png").read_bytes()),
         ("cells/results.parquet", (out / "results.parquet").read_bytes()),
         ("more/manifest.json", (out / "manifest.json").read_bytes()),
     ):
@@ -149,10 +170,9 @@ def test_another_run_is_refused_and_says_what_differs(out, changes, message):
     [
         (("run", "versions", "numpy"), "numpy is '0' there"),
         (("run", "commit"), "commit is '0' there"),
-        (("weights", "linucb"), "weights of linucb is '0' there, None here"),
     ],
 )
-def test_other_code_or_weights_are_refused(out, place, message):
+def test_another_package_is_refused(out, place, message):
     manifest = store.read_json(out / "manifest.json")
     inner = manifest
     for key in place[:-1]:
@@ -187,10 +207,77 @@ def test_a_run_grows_and_shrinks_without_playing_again(out, tmp_path, monkeypatc
 
 
 def test_a_killed_writers_leftovers_are_removed(out):
-    for name in (".manifest.json.abc.part", "cells/.x.parquet.abc.part", "times/.x.json.abc.part"):
-        (out / name).write_bytes(b"half")
+    for name in (".manifest.json.abc", "cells/.x.parquet.abc", "times/.x.json.abc"):
+        (out / f"{name}{PART}").write_bytes(b"half")
+    theirs = out / ".film.mkv.part"
+    theirs.touch()
+    with pytest.raises(InputError, match=f"'{theirs}' is damaged or not of this evaluation"):
+        evaluate(config("linucb", "oracle"), out, workers=1)
+    assert len(list(out.rglob(".*"))) == 4
+    theirs.unlink()
     evaluate(config("linucb", "oracle"), out, workers=1)
     assert not list(out.rglob(".*"))
+
+
+def test_a_time_is_of_its_own_cell(out):
+    one, other = sorted((out / "times").iterdir())[:2]
+    assert json.loads(one.read_text())["cell"] == one.stem
+    other.write_bytes(one.read_bytes())
+    with pytest.raises(InputError, match=f"'{other}' is damaged or not of this evaluation"):
+        load_results(out)
+
+
+def test_a_lost_manifest_is_made_again(out, finished, monkeypatch):
+    monkeypatch.setattr(harness, "play", lambda cell, owner: pytest.fail("played again"))
+    (out / "manifest.json").unlink()
+    with pytest.raises(InputError, match=r"parquet' is damaged or not of this evaluation"):
+        evaluate(config("linucb", "oracle", seed=1), out, workers=1)
+    assert not (out / "manifest.json").exists()
+    evaluate(config("linucb", "oracle"), out, workers=1)
+    assert snapshot(out) == snapshot(finished)
+
+
+def test_a_folder_is_filled_by_one_evaluation_at_a_time(out, finished):
+    with store.open_folder(out, plan(config("linucb", "oracle"))):
+        with pytest.raises(InputError, match=r"out must have one writer at a time, got '.*', which another is filling"):
+            evaluate(config("linucb", "random"), out, workers=1)
+        assert load_results(out).missing == ()  # reading is free
+    evaluate(config("linucb", "oracle"), out, workers=1)
+    assert snapshot(out) == snapshot(finished)
+
+
+def test_a_file_that_comes_during_a_run_stays(out):
+    theirs = out / "regret-keep.png"
+    with store.open_folder(out, plan(config("random"))) as folder:
+        theirs.write_bytes(b"mine")
+        store.finish(folder, plan(config("random")))
+    assert theirs.read_bytes() == b"mine"
+    assert not (out / "regret.png").exists()
+
+
+def test_an_agent_is_played_again_when_its_code_or_weights_change(tmp_path, monkeypatch):
+    path, played = tmp_path / "their_edits.py", []
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # the edits are of the same size and second
+    monkeypatch.setattr(harness, "play", lambda cell, owner: played.append(cell.agent) or play(cell, owner))
+
+    def results(action):
+        path.write_text(EDITED.format(action=action))
+        sys.modules.pop("their_edits", None)  # as in a new process
+        played.clear()
+        found = evaluate(config("their_edits:Same", "linucb", tasks=2), tmp_path / "out", workers=1)
+        return found.records[SMALL]["their_edits:Same"].actions
+
+    assert (results(0) == 0).all()
+    assert played == ["their_edits:Same", "linucb"]
+    assert (results(1) == 1).all()
+    assert played == ["their_edits:Same"]
+    assert (results(0) == 0).all()
+    assert played == []  # the old cells were still there
+    for module in (grid, cell_module):
+        monkeypatch.setattr(module, "weights_hash", lambda agent: "0" * 64)
+    results(0)
+    assert played == ["their_edits:Same", "linucb"]
 
 
 def test_a_missing_time_is_no_number(out):

@@ -1,0 +1,75 @@
+"""What code results come from: specs in, the sha256 of the files that they name out; and this package's commit."""
+
+import hashlib
+import importlib.util
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import gents_gym
+from gents_gym.checks import InputError
+from gents_gym.construct import agent_ids, find, parse_spec
+
+TARGET = re.compile(r"[^\W\d][\w.]*:[\w.]*")  # package.module:Class, or an environment behind its module
+COVERED = {"gents_gym", *sys.stdlib_module_names}  # by the run's commit and versions
+
+
+def code_hashes(*specs: str) -> dict[str, str]:
+    """Return the sha256 of what specs name outside this package, by name; {} where they name nothing.
+
+    These are the source files of modules ("mine:MyAgent"), of those that a named class and its bases are defined in,
+    and the manifests of corpora ("corpus=folder"). What else a module imports is not covered.
+    """
+    files = {name: path for spec in specs for name, path in _files(spec)}
+    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in sorted(files.items())}
+
+
+def _files(spec: str) -> Iterator[tuple[str, Path]]:
+    name, options = parse_spec(spec)
+    for target in TARGET.findall(f"{agent_ids().get(name, '')} {spec}"):
+        for module in _modules(target):
+            if module.partition(".")[0] not in COVERED and (path := _source(module)) is not None:
+                yield module, path
+    folder = options.get("corpus")
+    if isinstance(folder, str) and (manifest := Path(folder) / "manifest.json").is_file():  # with the files' sha256
+        yield folder, manifest
+
+
+def _modules(target: str) -> Iterator[str]:
+    yield target.partition(":")[0]
+    with suppress(InputError):  # a text with a colon in it, or an environment
+        found = find("code", target, {})
+        yield from (str(getattr(each, "__module__", "")) for each in getattr(found, "__mro__", (found,)))
+
+
+def _source(module: str) -> Path | None:
+    """Return a module's file; None where it has none, as a script or a notebook."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return None
+    path = Path(spec.origin or "") if spec is not None else Path()
+    return path if path.is_file() else None
+
+
+def commit() -> str | None:
+    """Return the commit of the checkout that the package is imported from, and "+" with a hash where it was changed.
+
+    None where the package is installed.
+    """
+    top = Path(gents_gym.__file__).parent.parent
+    if not (top / ".git").exists() or not (head := _git(top, "rev-parse", "HEAD").decode().strip()):
+        return None
+    changes = _git(top, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "HEAD", "--", "gents_gym")
+    return f"{head}+{hashlib.sha256(changes).hexdigest()[:12]}" if changes else head
+
+
+def _git(top: Path, *arguments: str) -> bytes:
+    """Return what git prints; nothing where it fails or is not there."""
+    try:
+        return subprocess.run(["git", "-C", top, *arguments], capture_output=True, timeout=10).stdout
+    except (OSError, subprocess.SubprocessError):
+        return b""
