@@ -24,7 +24,7 @@ from gents_gym import registry
 from gents_gym.bench.run import report, run_benchmarks
 from gents_gym.checks import InputError, check_integer
 from gents_gym.construct import agent_ids, parse_spec
-from gents_gym.evaluation.environments import env_distribution
+from gents_gym.evaluation.environments import env_distribution, env_setting
 from gents_gym.evaluation.grid import EvaluationConfig, cells
 from gents_gym.evaluation.harness import evaluate
 from gents_gym.evaluation.rollout import Rollout
@@ -222,6 +222,8 @@ class Train:
     """Actions that choose epoch and learning rate, at the most."""
     replacement: bool | None = None
     """Bootstrap sequences with replacement, as the paper does, instead of permuting an action's rows."""
+    blind: bool = False
+    """Hide the action features from the model: what they are worth shows in the difference."""
 
     def run(self) -> None:
         """Train and write."""
@@ -232,7 +234,8 @@ class Train:
         own = {"out", "preset", "env", "data", "action_features", "actions", "rows"}
         named = [entry.name for entry in fields(self) if entry.name not in own]
         given = {name: value for name in named if (value := getattr(self, name)) is not None}
-        config = preset_config(preset, model=sizes, **given)
+        setting = env_setting(self.env) if self.data is None else None
+        config = preset_config(preset, setting, model=sizes, **given)
         rows, validation, source = self._rows(config.horizon, config.validation_actions)
         n_batches = -(-len(rows) // config.batch)
         with _bar() as bars:

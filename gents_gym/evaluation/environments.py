@@ -6,6 +6,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
+from gents_gym import registry
 from gents_gym.checks import InputError
 from gents_gym.construct import parse_spec
 from gents_gym.envs.register import VECTOR_ENTRY_POINT
@@ -44,6 +45,12 @@ def make_envs(env: str, num_envs: int, split: str = "test") -> gym.vector.Vector
         raise InputError(f"env {env!r} cannot be made: {error}") from error
     check_observations(envs)
     return envs
+
+
+def env_setting(env: str) -> str | None:
+    """Return the id of the task distribution that ``env`` is registered with; None for one that is not ours."""
+    name, _ = parse_spec(env)
+    return registry.ENVIRONMENTS.get(name, {}).get("tasks")
 
 
 def env_distribution(env: str) -> TaskDistribution:

@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -27,6 +27,7 @@ class SequenceModel(nn.Module, ABC):
     kind: ClassVar[str]
     config_class: ClassVar[type]
     bank: Tensor  # (n, D)
+    context_map: nn.Sequential  # φ̂; empty, which is the identity, where it is not learned
     context_scaling: Tensor  # (2, D): what is taken off a context, and what it is then multiplied by
     action_scaling: Tensor  # (2, F): the same for action features
 
@@ -37,6 +38,9 @@ class SequenceModel(nn.Module, ABC):
         self.register_buffer("bank", torch.zeros(0, config.context_dim))
         for name, size in (("context_scaling", config.context_dim), ("action_scaling", config.action_dim)):
             self.register_buffer(name, torch.stack([torch.zeros(size), torch.ones(size)]))
+        self.context_map = nn.Sequential()
+        if config.context_features:
+            self.context_map = _network(config.context_dim, config.context_width, config.context_features)
 
     @abstractmethod
     def start(self, action_features: Tensor) -> Any:
@@ -49,6 +53,10 @@ class SequenceModel(nn.Module, ABC):
     @abstractmethod
     def append(self, state: Any, context: Tensor, outcome: Tensor, where: Tensor | None = None) -> Any:
         """Return the state with (N, D) contexts and (N,) outcomes appended, in the rows that ``where`` (N,) picks."""
+
+    @abstractmethod
+    def rows(self, contexts: Tensor) -> Tensor:
+        """Return the contexts as histories keep them, with φ̂ applied, (..., D) to (..., K)."""
 
     @abstractmethod
     def features(self, action_features: Tensor, context: Tensor) -> Tensor:
@@ -104,8 +112,9 @@ class SequenceModel(nn.Module, ABC):
     def from_config(cls, values: dict[str, Any], path: Path) -> Self:
         """Return a new model of this kind with the configuration ``values`` that ``path`` holds."""
         known = {field.name for field in fields(cls.config_class)}
-        if values.keys() != known:
-            odd = ", ".join(sorted(values.keys() ^ known))
+        optional = {field.name for field in fields(cls.config_class) if field.default is not MISSING}
+        if not known - optional <= values.keys() <= known:
+            odd = ", ".join(sorted(values.keys() - known | known - optional - values.keys()))
             raise InputError(f"'{path}' must configure {', '.join(sorted(known))}; missing or unknown: {odd}")
         with torch.device("meta"):  # sizes alone: nothing is allocated before the tensors are known to fit
             return cls(cls.config_class(**values))
@@ -129,3 +138,9 @@ class SequenceModel(nn.Module, ABC):
             if not torch.isfinite(tensor).all():
                 raise InputError(f"'{path}' must hold finite numbers, got others in {name}")
         self.load_state_dict(tensors, assign=True)
+
+
+def _network(inputs: int, width: int, outputs: int) -> nn.Sequential:
+    """Return an MLP of two hidden layers."""
+    hidden = (nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU())
+    return nn.Sequential(*hidden, nn.Linear(width, outputs))
