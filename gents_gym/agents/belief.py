@@ -23,9 +23,15 @@ def check_model(model: Any) -> None:
         raise InputError(f"model must be a bundled model's id, a folder or a model, got {model!r}")
 
 
-def get_model(model: Any, action_dim: int, context_dim: int) -> Any:
-    """Return the model that a name or a folder stands for, for tasks of these sizes; a model is returned as it is."""
-    return load_fitting_model(model, action_dim, context_dim) if isinstance(model, str | Path) else model
+def get_model(model: Any, action_dim: int, context_dim: int, space: str | None = None) -> Any:
+    """Return the model that a name or a folder stands for, for tasks of these sizes; a model is returned as it is.
+
+    One that was trained on embeddings of another space than the actions' is refused.
+    """
+    found = load_fitting_model(model, action_dim, context_dim) if isinstance(model, str | Path) else model
+    if isinstance(found, SequenceModel):
+        found.check_space(space)
+    return found
 
 
 class Belief:

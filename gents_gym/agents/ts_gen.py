@@ -48,8 +48,8 @@ class TSGen:
         """Face B new tasks."""
         if self.m is None and info.horizon is None:
             raise InputError("m must be given where the horizon is not known, got None")
-        known = self.model == "exact"
-        model = ExactModel() if known else get_model(self.model, np.shape(info.action_features)[-1], info.context_dim)
+        sizes = (np.shape(info.action_features)[-1], info.context_dim)
+        model = ExactModel() if self.model == "exact" else get_model(self.model, *sizes, info.space)
         self._imputer = model if hasattr(model, "impute") else AutoregressiveImputer(model)
         self._info, self._rngs = info, check_rngs(rngs, len(info))
         self._policy_class: Any = get_policy("policy", self.policy, info.reward_fn)

@@ -30,6 +30,7 @@ class SequenceModel(nn.Module, ABC):
     context_map: nn.Sequential  # φ̂; empty, which is the identity, where it is not learned
     context_scaling: Tensor  # (2, D): what is taken off a context, and what it is then multiplied by
     action_scaling: Tensor  # (2, F): the same for action features
+    space: str | None = None  # the name of the space that action features are embeddings in, where they are
 
     def __init__(self, config: Any) -> None:
         """Make a model with an empty bank and no scaling."""
@@ -84,11 +85,18 @@ class SequenceModel(nn.Module, ABC):
         """Return the optimiser's parameter groups."""
         return [{"params": list(self.parameters()), "lr": learning_rate, "weight_decay": weight_decay}]
 
+    def check_space(self, space: str | None) -> None:
+        """Raise unless embeddings of ``space`` are such as the model was trained on; None: nobody knows."""
+        if self.space is not None and space is not None and space != self.space:
+            rule = f"action_features must be of the space {self.space!r} for this model, got {space!r}"
+            raise InputError(f"{rule}: train a model on this corpus, or prepare the corpus in that space (--space)")
+
     def scale_features(self, action_features: Tensor) -> Tensor:
         """Return the action features in the model's units, or raise unless they have the model's size."""
         if action_features.ndim != 2 or action_features.shape[1] != self.config.action_dim:
             wanted, got = f"(N, {self.config.action_dim})", tuple(action_features.shape)
-            raise InputError(f"action_features must have shape {wanted} for this model, got {got}")
+            cure = "choose a model of this environment, or train one (gents-gym train --env)"
+            raise InputError(f"action_features must have shape {wanted} for this model, got {got}: {cure}")
         return (action_features - self.action_scaling[0]) * self.action_scaling[1]
 
     def scale_contexts(self, contexts: Tensor) -> Tensor:
@@ -104,7 +112,8 @@ class SequenceModel(nn.Module, ABC):
         folder.mkdir(parents=True, exist_ok=True)
         tensors = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
         write_whole(folder / "model.safetensors", save(tensors))
-        config = {"format": FORMAT, "kind": self.kind, "config": asdict(self.config), "notes": notes or {}}
+        notes = {**(notes or {}), **({} if self.space is None else {"space": self.space})}
+        config = {"format": FORMAT, "kind": self.kind, "config": asdict(self.config), "notes": notes}
         write_whole(folder / "config.json", (json.dumps(config, indent=2) + "\n").encode())
         return folder
 

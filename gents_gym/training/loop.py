@@ -185,6 +185,7 @@ def new_model(rows: RowSets, config: TrainConfig, run: int) -> SequenceModel:
     picked = rng.choice(len(rows.contexts), min(BANK, len(rows.contexts)), replace=False)
     model.bank = torch.from_numpy(rows.contexts[np.sort(picked)].copy())
     model.context_scaling, model.action_scaling = _scaling(rows.contexts), _scaling(rows.action_features)
+    model.space = rows.space
     if config.blind:
         model.action_scaling[1] = 0
     if config.model.get("context_features"):

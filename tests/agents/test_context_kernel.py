@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from gents_gym import rollout
+from gents_gym import InputError, make_agent, rollout
 from gents_gym.agents.context_kernel import map_contexts
 from gents_gym.agents.imputation import AutoregressiveImputer
 from gents_gym.agents.ts_gen import TSGen
@@ -13,6 +13,7 @@ from gents_gym.bench.plain import PlainTSGen
 from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.models.paper import PaperConfig, PaperModel
 from gents_gym.randomness import stream
+from gents_gym.tasks.news import News
 from gents_gym.tasks.synthetic import Synthetic
 
 T, A = 20, 3
@@ -93,3 +94,17 @@ def test_contexts_are_mapped_once(monkeypatch):
     assert seen[0] == (50, 5)
     assert set(seen[1:]) == {(2, 5)}
     assert AutoregressiveImputer(FilterModel(FilterConfig(2, 5))).maps is None
+
+
+@pytest.mark.parametrize("agent", ["greedy", "ts-gen", "ts-gen(policy=mlp, m=4)", "gen-ucb", "neural-linear-ts"])
+def test_agents_play_headlines_with_a_model_of_their_space_alone(agent):
+    news = gym.make_vec("gents_gym/News-v0", num_envs=2, horizon=5, autoreset_mode="Disabled")
+    with pytest.raises(InputError, match="choose a model of this environment, or train one"):
+        rollout(news, make_agent(agent))
+    model = FilterModel(FilterConfig(64, 5, context_features=3, context_width=8))
+    model.bank = torch.zeros(20, 5)
+    model.space = News().headlines.space
+    assert rollout(news, make_agent(agent, model=model)).actions.shape == (2, 5)
+    model.space = "another"
+    with pytest.raises(InputError, match="action_features must be of the space 'another' for this model"):
+        rollout(news, make_agent(agent, model=model))
