@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from scipy.special import expit
 
 import gents_gym
-from gents_gym import InputError, registry
+from gents_gym import InputError, make_tasks, registry
 from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.models.load import KINDS, WEIGHTS, load_fitting_model, load_model
 from gents_gym.models.paper import PaperConfig, PaperModel
@@ -333,11 +333,12 @@ def test_scaling_is_applied_to_contexts_and_features():
 
 
 @pytest.mark.parametrize("name", registry.MODELS)
-def test_bundled_models_predict_the_synthetic_setting(name):
+def test_bundled_models_predict_their_setting(name):
     model = load_model(name)
     assert model.kind in KINDS
     assert model.bank.shape == (1000, 5)
-    rows = Synthetic().sample_actions(11, range(200), 100, "test")
+    rows = make_tasks(name.partition("-")[0]).sample_actions(11, range(200), 100, "test")
+    assert model.space == rows.space
     z, x, y = (torch.tensor(part) for part in (rows.action_features, rows.contexts, rows.outcomes))
     with torch.no_grad():
         loss = torch.nn.functional.binary_cross_entropy_with_logits(model.logits(z, x, y), y).item()
