@@ -143,8 +143,7 @@ class Tasks:
                 merged[name][slots] = theirs[name]
         context_map = self.context_map if self.context_map is tasks.context_map else None
         space = self.space if self.space == tasks.space else None
-        labels = {"oracle": self.oracle, "context_map": context_map, "space": space}
-        return Tasks(**merged, reward_fn=self.reward_fn, **labels)
+        return Tasks(**merged, oracle=self.oracle, reward_fn=self.reward_fn, context_map=context_map, space=space)
 
     @property
     def n_actions(self) -> int:

@@ -6,7 +6,6 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from gents_gym import registry
 from gents_gym.checks import InputError
 from gents_gym.construct import parse_spec
 from gents_gym.envs.register import VECTOR_ENTRY_POINT
@@ -49,8 +48,8 @@ def make_envs(env: str, num_envs: int, split: str = "test") -> gym.vector.Vector
 
 def env_setting(env: str) -> str | None:
     """Return the id of the task distribution that ``env`` is registered with; None for one that is not ours."""
-    name, _ = parse_spec(env)
-    return registry.ENVIRONMENTS.get(name, {}).get("tasks")
+    spec, _ = find_env(env)
+    return spec.kwargs.get("tasks")
 
 
 def env_distribution(env: str) -> TaskDistribution:

@@ -99,8 +99,8 @@ def test_contexts_are_mapped_once(monkeypatch):
 @pytest.mark.parametrize("agent", ["greedy", "ts-gen", "ts-gen(policy=mlp, m=4)", "gen-ucb", "neural-linear-ts"])
 def test_agents_play_headlines_with_a_model_of_their_space_alone(agent):
     news = gym.make_vec("gents_gym/News-v0", num_envs=2, horizon=5, autoreset_mode="Disabled")
-    with pytest.raises(InputError, match="choose a model of this environment, or train one"):
-        rollout(news, make_agent(agent))
+    with pytest.raises(InputError, match="model must be trained on tasks with 64 action features"):
+        rollout(news, make_agent(agent, model="synthetic-filter"))
     model = FilterModel(FilterConfig(64, 5, context_features=3, context_width=8))
     model.bank = torch.zeros(20, 5)
     model.space = News().headlines.space
