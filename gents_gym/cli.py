@@ -24,14 +24,13 @@ from gents_gym import registry
 from gents_gym.bench.run import report, run_benchmarks
 from gents_gym.checks import InputError, check_integer
 from gents_gym.construct import agent_ids, parse_spec
-from gents_gym.evaluation.environments import env_distribution
+from gents_gym.evaluation.environments import env_distribution, env_setting
 from gents_gym.evaluation.grid import EvaluationConfig, cells
 from gents_gym.evaluation.harness import evaluate
 from gents_gym.evaluation.rollout import Rollout
 from gents_gym.files import write_whole
 from gents_gym.news.grammar import invent
 from gents_gym.news.prepare import PrepareConfig, prepare
-from gents_gym.tasks.synthetic import Synthetic
 
 
 @dataclass(frozen=True)
@@ -222,6 +221,8 @@ class Train:
     """Actions that choose epoch and learning rate, at the most."""
     replacement: bool | None = None
     """Bootstrap sequences with replacement, as the paper does, instead of permuting an action's rows."""
+    blind: bool = False
+    """Hide the action features from the model: what they are worth shows in the difference."""
 
     def run(self) -> None:
         """Train and write."""
@@ -232,7 +233,8 @@ class Train:
         own = {"out", "preset", "env", "data", "action_features", "actions", "rows"}
         named = [entry.name for entry in fields(self) if entry.name not in own]
         given = {name: value for name in named if (value := getattr(self, name)) is not None}
-        config = preset_config(preset, model=sizes, **given)
+        setting = env_setting(self.env) if self.data is None else None
+        config = preset_config(preset, setting, model=sizes, **given)
         rows, validation, source = self._rows(config.horizon, config.validation_actions)
         n_batches = -(-len(rows) // config.batch)
         with _bar() as bars:
@@ -272,30 +274,31 @@ class Losses:
     """Print models' held-out losses on the same rows of the test split, beside the exact p*."""
 
     models: tuple[str, ...] = ("synthetic-paper", "synthetic-filter", "exact")
-    """Bundled models or folders; "exact" is p* itself, of the synthetic setting."""
+    """Bundled models or folders; "exact" is p* itself, of the synthetic or the news setting."""
     env: str = "gents_gym/Synthetic-v0"
     """Environment whose test split is predicted."""
     actions: int = 2000
     """Single actions to predict."""
     seed: int = 0
     """Seed of the rows."""
+    blind: str | None = None
+    """One of the models, which sees no action features: what share of its distance to "exact" do the others close?"""
     out: Path | None = None
     """A new PNG file for the losses by step."""
 
     def run(self) -> None:
         """Measure and print."""
-        from gents_gym.models.exact import ExactModel
         from gents_gym.models.load import load_model
-        from gents_gym.training.losses import draw_losses_by_step, measure
+        from gents_gym.training.losses import draw_losses_by_step, exact_twin, measure
 
         if self.out is not None and (self.out.exists() or not self.out.parent.is_dir()):
             raise InputError(f"out must be a new file in a folder that exists, got '{self.out}'")
         if not self.models:
             raise InputError("models must name at least one model, got none")
+        if self.blind is not None and not {self.blind, "exact"} <= {*self.models}:
+            raise InputError(f"models must name {self.blind!r} and 'exact' with --blind, got {', '.join(self.models)}")
         distribution = env_distribution(self.env)
-        if "exact" in self.models and not isinstance(distribution, Synthetic):
-            raise InputError(f"exact is p* of the synthetic setting alone, got the environment {self.env!r}")
-        models = {name: ExactModel() if name == "exact" else load_model(name) for name in self.models}
+        models = {name: exact_twin(distribution) if name == "exact" else load_model(name) for name in self.models}
         horizon = distribution.sample(0, [0]).horizon
         check_integer("actions", self.actions, 2)
         rows = distribution.sample_actions(self.seed, range(self.actions), horizon, "test")
@@ -307,11 +310,23 @@ class Losses:
         for name in models:
             cells = ("{:.5f} ± {:.5f}".format(*found.mean(name, prefix)) for prefix in shown)
             print(f"{name:<28}" + "".join(f"{cell:>20}" for cell in cells))
-        for name in models:
-            if "exact" in models and name != "exact":
-                gap, error = found.gap(name, "exact", horizon)
-                whole = f"{gap * horizon:.3f} nats per sequence"
-                print(f"{name} is above exact by {gap:.6f} ± {error:.6f} nats per step, {whole}")
+        others = [name for name in models if name != "exact" and "exact" in models]
+        if others:
+            print("above exact, paired by action:")
+        for name in others:
+            cells = ("{:.5f} ± {:.5f}".format(*found.gap(name, "exact", prefix)) for prefix in shown)
+            print(f"{name:<28}" + "".join(f"{cell:>20}" for cell in cells))
+        for name in others:
+            gap, error = found.gap(name, "exact", horizon)
+            whole = f"{gap * horizon:.3f} nats per sequence"
+            print(f"{name} is above exact by {gap:.6f} ± {error:.6f} nats per step, {whole}")
+        for name in others if self.blind else []:
+            shares = (found.closed(name, str(self.blind), "exact", prefix) for prefix in shown)
+            told = ", ".join(
+                f"{share:.3f} ± {1.96 * error:.3f} over the first {prefix}"
+                for prefix, (share, error) in zip(shown, shares, strict=True)
+            )
+            print(f"of the distance from {self.blind} to exact, {name} closes (± 95 %): {told}")
         if self.out is not None:
             write_whole(self.out, draw_losses_by_step(found, "exact" if "exact" in models else None))
 

@@ -74,6 +74,7 @@ class Tasks:
         texts: The actions' texts, (B, A) of str, or None where they have none.
         context_map: Nature's features of the contexts, (..., D) to (..., D'), or None where they are the contexts
             themselves, or not known. Files do not keep it.
+        space: The name of the space that action features are embeddings in, or None where they are none.
     """
 
     action_features: np.ndarray
@@ -85,6 +86,7 @@ class Tasks:
     hidden_features: np.ndarray | None = None
     texts: np.ndarray | None = None
     context_map: Callable[[np.ndarray], np.ndarray] | None = None
+    space: str | None = None
 
     def __post_init__(self) -> None:
         """Check the shapes against each other and freeze the arrays."""
@@ -132,7 +134,7 @@ class Tasks:
     def put(self, slots: np.ndarray, tasks: "Tasks") -> "Tasks":
         """Return a copy with the tasks at ``slots`` replaced by ``tasks``, in order.
 
-        Where one of the two batches does not know its means, hidden features or texts, the result does not.
+        Where one of the two batches does not know its means, hidden features, texts or space, the result does not.
         """
         theirs, merged = tasks._parts(), {}
         for name, array in self._parts().items():
@@ -140,7 +142,8 @@ class Tasks:
                 merged[name] = array.copy()
                 merged[name][slots] = theirs[name]
         context_map = self.context_map if self.context_map is tasks.context_map else None
-        return Tasks(**merged, oracle=self.oracle, reward_fn=self.reward_fn, context_map=context_map)
+        space = self.space if self.space == tasks.space else None
+        return Tasks(**merged, oracle=self.oracle, reward_fn=self.reward_fn, context_map=context_map, space=space)
 
     @property
     def n_actions(self) -> int:
@@ -180,6 +183,8 @@ class Tasks:
         labels: dict[str, Any] = {"oracle": self.oracle, "reward_fn": f"{self.reward_fn.__module__}:{name}"}
         if self.texts is not None:
             labels["texts"] = self.texts.tolist()
+        if self.space is not None:
+            labels["space"] = self.space
         seal = digest(np.frombuffer(json.dumps([labels, self.content_hash]).encode(), np.uint8))
         return json.dumps({"format": FORMAT, **labels, "sha256": seal})
 
@@ -201,7 +206,8 @@ class Tasks:
             if labels["format"] != FORMAT:
                 raise ValueError(f"its format is {labels['format']!r}")
             oracle, wanted = labels["oracle"], labels["reward_fn"]
-            tasks = cls(**arrays, oracle=oracle, reward_fn=reward_fn, texts=labels.get("texts"))
+            told = {name: labels.get(name) for name in ("texts", "space")}
+            tasks = cls(**arrays, oracle=oracle, reward_fn=reward_fn, **told)
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"path must be a whole file written by Tasks.save, got '{path}' ({error!r})") from error
         got = json.loads(tasks._label())
@@ -222,6 +228,7 @@ class ActionRows:
         outcomes: (N, R) float32.
         reward_fn: R, from outcomes to rewards in [0, 1], elementwise.
         hidden_features: What nature knows of the actions beyond their features, (N, H) float32, or None: privileged.
+        space: The name of the space that action features are embeddings in, or None where they are none.
     """
 
     action_features: np.ndarray
@@ -229,6 +236,7 @@ class ActionRows:
     outcomes: np.ndarray
     reward_fn: RewardFn = identity
     hidden_features: np.ndarray | None = None
+    space: str | None = None
 
     def __post_init__(self) -> None:
         """Check the shapes against each other and freeze the arrays."""
@@ -275,6 +283,7 @@ class TaskInfo:
     horizon: int | None = None  # None: the end is not known
     reward_fn: RewardFn = identity
     texts: Sequence[Sequence[str]] | None = None  # B × A texts, where actions have one
+    space: str | None = None  # the name of the space that action features are embeddings in, where they are
 
     def __len__(self) -> int:
         """Return B."""

@@ -12,6 +12,7 @@ import pytest
 
 from gents_gym import Rollout, cli, registry
 from gents_gym.evaluation.rollout import summarize
+from gents_gym.news.corpus import load_corpus
 
 SMALL = "gents_gym/Synthetic-v0(horizon=10)"
 WIDE = "gents_gym/Synthetic-v0(context_dim=900, horizon=2)"
@@ -269,6 +270,25 @@ def test_losses_are_printed_beside_the_exact_ones(monkeypatch, capsys, tmp_path)
     assert "out must be a new file" in capsys.readouterr().err
     assert main(monkeypatch, "losses", "--models", "synthetic-filtr") == 2
     assert "unknown model, and no folder: 'synthetic-filtr'" in capsys.readouterr().err
+
+
+def test_news_models_train_and_stand_beside_the_exact_twin(monkeypatch, capsys, tmp_path):
+    small = ("--actions", 40, "--rows", 15, "--horizon", 10, "--epochs", 1, "--env", "gents_gym/News-v0")
+    for name, *options in (("seeing",), ("blind", "--blind")):
+        sizes = ("--preset", "filter(context_features=0, prior_width=4)")
+        assert main(monkeypatch, "train", *small, *sizes, *options, "--out", tmp_path / name) == 0
+    config = json.loads((tmp_path / "blind" / "config.json").read_text())
+    assert config["config"]["prior_width"] == 4
+    assert config["notes"]["space"] == load_corpus().space
+    names = [str(tmp_path / name) for name in ("seeing", "blind")]
+    capsys.readouterr()
+    measured = ("losses", "--actions", 20, "--env", "gents_gym/News-v0(horizon=12)", "--blind", names[1])
+    assert main(monkeypatch, *measured, "--models", *names, "exact") == 0
+    shown = capsys.readouterr().out
+    assert "above exact, paired by action" in shown
+    assert f"to exact, {names[1]} closes (± 95 %): 0.000 ± 0.000 over the first 1" in shown
+    assert main(monkeypatch, *measured, "--models", *names) == 2
+    assert "models must name" in capsys.readouterr().err
 
 
 def test_news_from_invented_headlines_to_an_environment(monkeypatch, capsys, tmp_path):

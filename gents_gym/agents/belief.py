@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from gents_gym.agents.context_kernel import map_contexts
 from gents_gym.agents.filter_kernel import absorb_filter
 from gents_gym.checks import InputError, check_actions, check_array
 from gents_gym.models.filter import FilterModel
@@ -22,9 +23,15 @@ def check_model(model: Any) -> None:
         raise InputError(f"model must be a bundled model's id, a folder or a model, got {model!r}")
 
 
-def get_model(model: Any, action_dim: int, context_dim: int) -> Any:
-    """Return the model that a name or a folder stands for, for tasks of these sizes; a model is returned as it is."""
-    return load_fitting_model(model, action_dim, context_dim) if isinstance(model, str | Path) else model
+def get_model(model: Any, action_dim: int, context_dim: int, space: str | None = None) -> Any:
+    """Return the model that a name or a folder stands for, for tasks of these sizes; a model is returned as it is.
+
+    One that was trained on embeddings of another space than the actions' is refused.
+    """
+    found = load_fitting_model(model, action_dim, context_dim) if isinstance(model, str | Path) else model
+    if isinstance(found, SequenceModel):
+        found.check_space(space)
+    return found
 
 
 class Belief:
@@ -67,8 +74,7 @@ class Belief:
     def _absorb(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Append in place, to the played actions alone: many small tensor operations in one."""
         context = check_array("context", context, "(B, D)", (len(self._info), self._info.context_dim))
-        with torch.no_grad():
-            rows = self.model.rows(torch.tensor(context)).numpy()
+        rows = map_contexts(self.model, context)
         shape = (len(self._info), self._info.n_actions, -1)
         mean, covariance = self.state.mean.numpy(), self.state.covariance.numpy()
         action, outcome = action.copy(), outcome.copy()  # so that the kernel always meets the same kind of array

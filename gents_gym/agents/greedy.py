@@ -27,7 +27,8 @@ class Greedy:
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._info = info
-        self._belief = Belief(get_model(self.model, np.shape(info.action_features)[-1], info.context_dim), info)
+        sizes = (np.shape(info.action_features)[-1], info.context_dim)
+        self._belief = Belief(get_model(self.model, *sizes, info.space), info)
 
     def scores(self, context: np.ndarray) -> np.ndarray:
         """Return the predicted mean rewards, (B, D) to (B, A)."""

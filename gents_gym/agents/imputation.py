@@ -1,12 +1,14 @@
 """Imputation by a sequence model: histories and contexts in, completed tables out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
 from gents_gym.agents.belief import Belief
+from gents_gym.agents.context_kernel import map_contexts
 from gents_gym.agents.filter_kernel import impute_filter
 from gents_gym.agents.paper_kernel import impute_paper
 from gents_gym.checks import check_array, check_rngs
@@ -31,7 +33,12 @@ class AutoregressiveImputer:
         self._seen: History | None = None  # that history
 
     def impute(
-        self, history: History, contexts: np.ndarray, rngs: Sequence[np.random.Generator], past: bool = True
+        self,
+        history: History,
+        contexts: np.ndarray,
+        rngs: Sequence[np.random.Generator],
+        past: bool = True,
+        rows: np.ndarray | None = None,
     ) -> np.ndarray:
         """Return a completed table (B, T', A).
 
@@ -40,6 +47,7 @@ class AutoregressiveImputer:
             contexts: (B, T', D).
             rngs: One generator per task; each gives T'·A uniform numbers.
             past: Whether the first t contexts are the history's own; if not, all are new.
+            rows: The contexts as a built-in model's histories keep them, (B, T', K), where they are at hand.
         """
         belief = self._catch_up(history)
         n_tasks, n_actions = history.action_features.shape[:2]
@@ -51,14 +59,22 @@ class AutoregressiveImputer:
             played[:, : self._length], seen[:, : self._length] = history.actions, history.outcomes
         uniform = np.stack([rng.random((n_rows, n_actions), np.float32) for rng in check_rngs(rngs, n_tasks)])
         # The built-in models have fast paths of their own; every other model takes the general way.
-        if type(self.model) is PaperModel:
-            return impute_paper(self.model, belief.state, contexts, played, seen, uniform)
-        if type(self.model) is FilterModel and self.model.head is None:
-            with torch.no_grad():
-                rows = self.model.rows(torch.tensor(contexts)).numpy()
-            state = belief.state
-            return impute_filter(rows, played, seen, state.mean.numpy(), state.covariance.numpy(), uniform)
+        if self._is_fast:
+            rows = map_contexts(self.model, contexts) if rows is None else rows
+            if type(self.model) is PaperModel:
+                return impute_paper(self.model, belief.state, rows, played, seen, uniform)
+            mean, covariance, _ = belief.state
+            return impute_filter(rows, played, seen, mean.numpy(), covariance.numpy(), uniform)
         return self._impute_any(belief, contexts, played, seen, uniform)
+
+    @property
+    def maps(self) -> Callable[[np.ndarray], np.ndarray] | None:
+        """The learned map from contexts to ``rows``, of a built-in model with a fast path; None: there is none."""
+        return partial(map_contexts, self.model) if self._is_fast and self.model.config.context_features else None
+
+    @property
+    def _is_fast(self) -> bool:
+        return type(self.model) is PaperModel or (type(self.model) is FilterModel and self.model.head is None)
 
     def begin(self, action_features: np.ndarray, context_dim: int) -> Belief:
         """Return, and keep, the belief of new tasks with empty histories."""

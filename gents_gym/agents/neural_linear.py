@@ -39,14 +39,14 @@ class NeuralLinearTS:
     def fit(self, rows: ActionRows) -> Self:
         """Fit the prior to historical rows; the isotropic prior needs none."""
         if self.prior == "fitted":
-            features = self._model_features(rows.action_features, rows.contexts.shape[-1])
+            features = self._model_features(rows.action_features, rows.contexts.shape[-1], rows.space)
             self.fitted = fit_prior(rows, features, ridge=RIDGE, floor=FLOOR)
         return self
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._info = info
-        self._features = self._model_features(info.action_features, info.context_dim)
+        self._features = self._model_features(info.action_features, info.context_dim, info.space)
         size = self._features(info.action_features[:1, 0], np.zeros((1, info.context_dim))).shape[1]
         prior = choose_prior("neural-linear-ts", self.prior, size, self.noise, self.fitted)
         self._posterior = LinearPosterior(prior, info)
@@ -65,8 +65,8 @@ class NeuralLinearTS:
         played = self._info.action_features[np.arange(len(action)), action]  # (B, F)
         self._posterior.update(self._features(played, context), action, outcome)
 
-    def _model_features(self, action_features: np.ndarray, context_dim: int) -> "ModelFeatures":
-        return ModelFeatures(get_model(self.model, np.shape(action_features)[-1], context_dim))
+    def _model_features(self, action_features: np.ndarray, context_dim: int, space: str | None) -> "ModelFeatures":
+        return ModelFeatures(get_model(self.model, np.shape(action_features)[-1], context_dim, space))
 
     def _check(self, context: np.ndarray) -> np.ndarray:
         return check_array("context", context, "(B, D)", (len(self._info), self._info.context_dim))

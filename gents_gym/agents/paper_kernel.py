@@ -21,7 +21,7 @@ _ZERO, _ONE = np.float32(0), np.float32(1)
 def impute_paper(
     model: PaperModel,
     state: PaperState,
-    contexts: np.ndarray,
+    rows: np.ndarray,
     played: np.ndarray,
     seen: np.ndarray,
     uniform: np.ndarray,
@@ -31,19 +31,18 @@ def impute_paper(
     Args:
         model: The paper model.
         state: Its state after all that was observed, of N = B·A actions.
-        contexts: (B, T, D).
+        rows: The contexts as the model's histories keep them, (B, T, K).
         played: The action observed in a row, (B, T), -1 for none.
         seen: Its outcome, (B, T).
         uniform: (B, T, A).
     """
     with torch.no_grad():
-        rows = model.scale_contexts(torch.tensor(contexts)).numpy()
         first, others, last, bias = _head(model)
         known = state.action_features @ model.plain[:, : model.config.action_dim].T + model.bias  # (N, W)
         base = _widened(known.numpy(), first.shape[1])
         coefficients = (state.inverse * state.products[:, None]).sum(2)
-    lower = np.tril_indices(contexts.shape[2])
-    start = np.concatenate([state.inverse.numpy()[:, *lower], coefficients.numpy()], axis=1)  # (N, P+D)
+    lower = np.tril_indices(model.size)
+    start = np.concatenate([state.inverse.numpy()[:, *lower], coefficients.numpy()], axis=1)  # (N, P+K)
     table = np.empty_like(uniform)
     n_all = len(base)
     for begin in range(0, n_all, ROWS):
@@ -65,7 +64,7 @@ def impute_paper(
 
 def _head(model: PaperModel) -> tuple[np.ndarray, list[np.ndarray], np.ndarray, np.float32]:
     """Return the head's weights, inputs first, as columns of the widened layers."""
-    size, action_dim = model.config.context_dim, model.config.action_dim
+    size, action_dim = model.size, model.config.action_dim
     wide = -(-(model.config.width + 1) // 8) * 8
     folded = model.folded.numpy()
     square = folded[:, : size * size].reshape(-1, size, size)

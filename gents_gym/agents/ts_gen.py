@@ -48,8 +48,8 @@ class TSGen:
         """Face B new tasks."""
         if self.m is None and info.horizon is None:
             raise InputError("m must be given where the horizon is not known, got None")
-        known = self.model == "exact"
-        model = ExactModel() if known else get_model(self.model, np.shape(info.action_features)[-1], info.context_dim)
+        sizes = (np.shape(info.action_features)[-1], info.context_dim)
+        model = ExactModel() if self.model == "exact" else get_model(self.model, *sizes, info.space)
         self._imputer = model if hasattr(model, "impute") else AutoregressiveImputer(model)
         self._info, self._rngs = info, check_rngs(rngs, len(info))
         self._policy_class: Any = get_policy("policy", self.policy, info.reward_fn)
@@ -68,6 +68,10 @@ class TSGen:
         if isinstance(self._imputer, AutoregressiveImputer):
             self._imputer.begin(self._features, info.context_dim)
         self._bank = _read_bank(model, info.context_dim)
+        # Where the model learned a map of contexts, it maps each of them once, not at every decision.
+        self._maps = getattr(self._imputer, "maps", None)
+        self._bank_rows = np.zeros((0, 0), np.float32) if self._maps is None else self._maps(self._bank)  # (n, K)
+        self._rows = np.zeros((n_all, size, self._bank_rows.shape[1]), np.float32)
         self._time, self._acted = 0, False
 
     def act(self, context: np.ndarray) -> np.ndarray:
@@ -111,32 +115,40 @@ class TSGen:
         if end > self._contexts.shape[1]:
             self._grow()
         self._contexts[:, t] = context
-        self._contexts[:, t + 1 : end] = self._draw_contexts(end - t - 1)
+        if self._maps is not None:
+            self._rows[:, t] = self._maps(context)
+        self._draw_contexts(t + 1, end)
         contexts = self._contexts[:, :end].copy()  # what is handed out never changes
         history = History(self._features, contexts[:, :t], self._actions[:, :t], self._outcomes[:, :t])
         rngs = [rng for rng in self._rngs for _ in range(self.samples)]
+        known = slice(0 if self.m is None else t, end)
+        mapped: dict[str, Any] = {} if self._maps is None else {"rows": self._rows[:, known].copy()}
         if self.m is None:
-            table = self._imputer.impute(history, contexts, rngs)
+            table = self._imputer.impute(history, contexts, rngs, **mapped)
             return self._policy_class.fit(contexts, table, warm_start=start)
-        self._table[:, t:end] = self._imputer.impute(history, contexts[:, t:], rngs, past=False)
+        self._table[:, t:end] = self._imputer.impute(history, contexts[:, t:], rngs, past=False, **mapped)
         self._weights[:, t:end] = 1
         table, weights = (cells[:, :end].copy(order="K") for cells in (self._table, self._weights))
         return self._policy_class.fit(contexts, table, warm_start=start, weights=weights)
 
-    def _draw_contexts(self, n_rows: int) -> np.ndarray:
-        """Draw contexts from the model's bank, (B·M, n, D); where there is none, p*'s own: standard normal."""
+    def _draw_contexts(self, first: int, end: int) -> None:
+        """Fill these rows with contexts from the model's bank; where there is none, with p*'s own: standard normal."""
+        shape = (self.samples, end - first)
         if self._bank is None:
-            size = (self.samples, n_rows, self._info.context_dim)
-            return np.concatenate([rng.standard_normal(size, np.float32) for rng in self._rngs])
-        shape = (self.samples, n_rows)
-        return self._bank[np.concatenate([rng.integers(len(self._bank), size=shape) for rng in self._rngs])]
+            size = (*shape, self._info.context_dim)
+            self._contexts[:, first:end] = np.concatenate([rng.standard_normal(size, np.float32) for rng in self._rngs])
+            return
+        picked = np.concatenate([rng.integers(len(self._bank), size=shape) for rng in self._rngs])  # (B·M, n)
+        self._contexts[:, first:end] = self._bank[picked]
+        if self._maps is not None:
+            self._rows[:, first:end] = self._bank_rows[picked]
 
     def _each(self, values: np.ndarray) -> np.ndarray:
         """Return each task's values once per draw, (B, ...) to (B·M, ...)."""
         return values if self.samples == 1 else np.repeat(values, self.samples, axis=0)
 
     def _grow(self) -> None:
-        for name in ("_contexts", "_actions", "_outcomes", "_table", "_weights"):
+        for name in ("_contexts", "_rows", "_actions", "_outcomes", "_table", "_weights"):
             array = getattr(self, name)
             setattr(self, name, np.concatenate([array, np.zeros_like(array)], axis=1))
 

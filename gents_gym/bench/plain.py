@@ -22,7 +22,7 @@ class PlainTSGen:
         """Face one task with features (A, F)."""
         self._model, self._horizon = model, horizon
         self._features = model.scale_features(torch.tensor(action_features))
-        n_actions, size = len(action_features), model.config.context_dim
+        n_actions, size = len(action_features), model.size
         self._squares, self._products = torch.zeros(n_actions, size, size), torch.zeros(n_actions, size)
         self._first = torch.cat([model.plain, model.folded], 1)
         self._contexts: list[Tensor] = []
@@ -37,7 +37,7 @@ class PlainTSGen:
         squares, products = self._squares, self._products
         table = np.empty((self._horizon, len(self._features)))
         uniform = torch.tensor(rng.random(table.shape, np.float32))
-        for i, row in enumerate(model.scale_contexts(contexts)):
+        for i, row in enumerate(model.rows(contexts)):
             outcome = (uniform[i] < self._chance(row, squares, products)).float()
             missing = torch.ones(len(outcome))
             if i < t:
@@ -50,7 +50,7 @@ class PlainTSGen:
 
     def observe(self, context: np.ndarray, action: int, outcome: float) -> None:
         """Add an observed row."""
-        row = self._model.scale_contexts(torch.tensor(context))
+        row = self._model.rows(torch.tensor(context))
         self._squares[action] += torch.outer(row, row)
         self._products[action] += outcome * row
         self._contexts.append(torch.tensor(context))

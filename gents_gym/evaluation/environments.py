@@ -46,6 +46,12 @@ def make_envs(env: str, num_envs: int, split: str = "test") -> gym.vector.Vector
     return envs
 
 
+def env_setting(env: str) -> str | None:
+    """Return the id of the task distribution that ``env`` is registered with; None for one that is not ours."""
+    spec, _ = find_env(env)
+    return spec.kwargs.get("tasks")
+
+
 def env_distribution(env: str) -> TaskDistribution:
     """Return the task distribution of one of our environments, options behind its id included."""
     distribution: TaskDistribution | None = getattr(make_envs(env, 1).unwrapped, "distribution", None)

@@ -162,7 +162,7 @@ def check_observations(envs: VectorEnv[Any, Any, Any]) -> None:
 def _task_info(
     envs: VectorEnv[Any, Any, Any], observation: Any, shown: dict[str, Any], tasks: Tasks | None
 ) -> TaskInfo:
-    """Return what an agent may know, from what reset shows alone but for the horizon and R."""
+    """Return what an agent may know, from what reset shows alone but for the horizon, R and the features' space."""
     features = observation["action_features"].copy()  # (B, A, F); an environment may reuse its buffers
     horizon = envs.spec.max_episode_steps if envs.spec and tasks is None else None
     return TaskInfo(
@@ -172,6 +172,7 @@ def _task_info(
         horizon=horizon if tasks is None else tasks.horizon,
         reward_fn=identity if tasks is None else tasks.reward_fn,
         texts=list(shown["texts"]) if "texts" in shown else None,
+        space=None if tasks is None else tasks.space,
     )
 
 

@@ -19,9 +19,8 @@ from gents_gym.evaluation.store import Evaluation
 from gents_gym.experiments.catalogue import EXPERIMENTS, SCALES, SETTINGS, Experiment, Scale, Setting
 from gents_gym.experiments.page import draw_against, make_page
 from gents_gym.files import write_whole
-from gents_gym.models.exact import ExactModel
 from gents_gym.models.load import load_model
-from gents_gym.training.losses import Losses, measure
+from gents_gym.training.losses import Losses, exact_twin, measure
 
 SEED = 0
 BLOCK = 50  # tasks whose oracles are fitted at once
@@ -138,5 +137,5 @@ def _losses(experiment: Experiment, place: Setting, size: Scale) -> Losses:
     """Return the models' losses on held-out actions of the test split."""
     distribution = env_distribution(place.env)
     rows = distribution.sample_actions(SEED, range(size.actions), size.horizon, "test")
-    models = {name: ExactModel() if name == "exact" else load_model(name) for name in experiment.models}
+    models = {name: exact_twin(distribution) if name == "exact" else load_model(name) for name in experiment.models}
     return measure(models, rows, SEED, prefixes=())

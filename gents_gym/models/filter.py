@@ -59,18 +59,8 @@ class FilterModel(SequenceModel):
     def __init__(self, config: FilterConfig) -> None:
         """Make a model with a standard normal prior."""
         super().__init__(config)
-        width = config.context_width
         size = 1 + (config.context_features or config.context_dim)  # K
         self.size = size
-        self.context_map: nn.Module = nn.Identity()
-        if config.context_features:
-            self.context_map = nn.Sequential(
-                nn.Linear(config.context_dim, width),
-                nn.ReLU(),
-                nn.Linear(width, width),
-                nn.ReLU(),
-                nn.Linear(width, config.context_features),
-            )
         self.prior_mean = nn.Parameter(torch.zeros(size, 1 + config.action_dim))  # of (1, Z)
         self.prior_scale = nn.Parameter(torch.zeros(size, 1 + 2 * config.action_dim))  # log diagonal, of (1, Z, Z²)
         self.prior_lower = nn.Parameter(torch.zeros(size, size))  # L = diag(exp(scale)) (I + strictly lower part)

@@ -72,4 +72,6 @@ def from_pretrained(folder: Path) -> SequenceModel:
     kind = KINDS[check_choice("kind of model", config.get("kind"), KINDS)]
     model = kind.from_config(config["config"], path)
     model.load_tensors(folder / "model.safetensors")
+    notes = config.get("notes")
+    model.space = notes.get("space") if isinstance(notes, dict) else None
     return model.eval()

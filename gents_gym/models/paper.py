@@ -19,16 +19,19 @@ class PaperConfig:
     hidden_layers: int = 3  # linear layers between the first and the last one; "simpler models" have fewer
     width: int = 100  # of every hidden layer
     repeats: int = 100  # copies of the statistics at the head's input
+    context_features: int = 0  # size of the learned φ̂(X); 0: the context itself
+    context_width: int = 100  # hidden width of φ̂, two hidden layers
 
     def __post_init__(self) -> None:
         """Check the sizes."""
-        for name in ("action_dim", "context_dim", "width", "repeats"):
+        for name in ("action_dim", "context_dim", "width", "repeats", "context_width"):
             check_integer(name, getattr(self, name), 1)
-        check_integer("hidden_layers", self.hidden_layers, 0)
+        for name in ("hidden_layers", "context_features"):
+            check_integer(name, getattr(self, name), 0)
 
 
 class PaperState(NamedTuple):
-    """Statistics of N actions' histories: (XᵀX + I)^-1, (N, D, D), and XᵀY, (N, D); and the scaled action features."""
+    """Statistics of N actions' histories: (XᵀX + I)^-1, (N, K, K), and XᵀY, (N, K); and the scaled action features."""
 
     inverse: Tensor
     products: Tensor
@@ -47,6 +50,9 @@ class PaperModel(SequenceModel):
       parameter here, so no 3,007-wide product is ever made. Its initial value has the distribution of the sum of 100
       default initial weights. Adam moves each of 100 equal copies by the same step, so their sum moves 100 times as
       far and decays as slowly as one: its own learning rate is 100 times the others', its weight decay a hundredth.
+    - Learned features. Where φ̂ is learned, the rows of X are (1, φ̂(X)), with the constant that φ̂ could learn, and the
+      head reads that row for the current context too. φ̂ has two hidden layers and begins at features that all actions'
+      logits are linear in (``gents_gym.training.start.fit_context_map``); gradients reach it through the statistics.
     - Initialisation: PyTorch's default for the 3,007-wide layer, and for the others. Activations: ReLU.
     - Schedule: the learning rate, chosen by validation from {0.1, 0.01, 0.001}, rises over the first 30 % of all
       steps and then falls to zero along a cosine.
@@ -58,8 +64,9 @@ class PaperModel(SequenceModel):
     def __init__(self, config: PaperConfig) -> None:
         """Make a model with fresh weights."""
         super().__init__(config)
-        plain = config.action_dim + config.context_dim
-        statistics = config.context_dim**2 + config.context_dim
+        self.size = 1 + config.context_features if config.context_features else config.context_dim  # K
+        plain = config.action_dim + self.size
+        statistics = self.size**2 + self.size
         bound = (plain + statistics * config.repeats) ** -0.5
         self.plain = nn.Parameter(torch.empty(config.width, plain).uniform_(-bound, bound))
         spread = bound * (config.repeats / 3) ** 0.5  # standard deviation of the sum of so many uniform numbers
@@ -81,19 +88,18 @@ class PaperModel(SequenceModel):
     def start(self, action_features: Tensor) -> PaperState:
         """Return the statistics of empty histories, (N, F)."""
         z = self.scale_features(action_features)
-        n_actions, size = len(z), self.config.context_dim
+        n_actions, size = len(z), self.size
         return PaperState(torch.eye(size).repeat(n_actions, 1, 1), torch.zeros(n_actions, size), z)
 
     def logit(self, state: PaperState, context: Tensor) -> Tensor:
         """Return the log odds of Y=1 in the contexts, (N, D) to (N,)."""
-        x = self.scale_contexts(context)
-        return self.last(self._hidden(state.action_features, x, _flatten(state)))[..., 0]
+        return self.last(self._hidden(state.action_features, self.rows(context), _flatten(state)))[..., 0]
 
     def append(self, state: PaperState, context: Tensor, outcome: Tensor, where: Tensor | None = None) -> PaperState:
         """Return the statistics with a row more, by a rank-one update, in the rows that ``where`` picks."""
-        row = self.scale_contexts(context)
+        row = self.rows(context)
         row = row if where is None else row * where[:, None]
-        direction = (state.inverse * row[:, None]).sum(2)  # (N, D); such small matrices multiply slower by bmm
+        direction = (state.inverse * row[:, None]).sum(2)  # (N, K); such small matrices multiply slower by bmm
         gain = direction / (1 + (direction * row).sum(1, keepdim=True))
         inverse = state.inverse - gain[:, :, None] * direction[:, None]
         return state._replace(inverse=inverse, products=state.products + row * outcome[:, None])
@@ -101,11 +107,26 @@ class PaperModel(SequenceModel):
     def features(self, action_features: Tensor, context: Tensor) -> Tensor:
         """Return the last hidden layer with an empty history, (N, width)."""
         state = self.start(action_features)
-        return self._hidden(state.action_features, self.scale_contexts(context), _flatten(state))
+        return self._hidden(state.action_features, self.rows(context), _flatten(state))
 
     def logits(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor | None = None) -> Tensor:
-        """Return the log odds along whole sequences, (N, T) or at the entries ``at``; one scan, one pass."""
+        """Return the log odds along whole sequences, (N, T) or at the entries ``at``."""
         at = torch.arange(contexts.shape[1]) if at is None else at
+        z, rows = self.scale_features(action_features), self.rows(contexts)  # (N, T, K)
+        if self.config.context_features:
+            statistics = _statistics(rows, outcomes, at)
+        else:
+            statistics = self._scan(action_features, contexts, outcomes, at)
+        each = z[:, None].expand(-1, len(at), -1)
+        return self.last(self._hidden(each, rows[:, at], statistics))[..., 0]
+
+    def rows(self, contexts: Tensor) -> Tensor:
+        """Return the contexts in the model's units, or (1, φ̂(X)) of them, (..., D) to (..., K)."""
+        mapped = self.context_map(self.scale_contexts(contexts))
+        return torch.cat([torch.ones_like(mapped[..., :1]), mapped], -1) if self.config.context_features else mapped
+
+    def _scan(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor) -> Tensor:
+        """Return the statistics before the entries ``at``, (N, n, K² + K), row after row."""
         wanted = set(at.tolist())
         seen = []
         state = self.start(action_features)
@@ -114,15 +135,25 @@ class PaperModel(SequenceModel):
                 if t in wanted:
                     seen.append(_flatten(state))
                 state = self.append(state, contexts[:, t], outcomes[:, t])
-        each = state.action_features[:, None].expand(-1, len(at), -1)
-        return self.last(self._hidden(each, self.scale_contexts(contexts[:, at]), torch.stack(seen, 1)))[..., 0]
+        return torch.stack(seen, 1)
 
     def _hidden(self, action_features: Tensor, context: Tensor, statistics: Tensor) -> Tensor:
         plain = torch.cat([action_features, context], -1)
         return self.hidden(plain @ self.plain.T + statistics @ self.folded.T + self.bias)
 
 
+def _statistics(rows: Tensor, outcomes: Tensor, at: Tensor) -> Tensor:
+    """Return the statistics before the entries ``at``, (N, n, K² + K), all at once: gradients go through them."""
+    size = rows.shape[2]
+    squares = (rows[..., None] * rows[..., None, :]).flatten(2)  # (N, T, K²)
+    before = (torch.arange(rows.shape[1]) < at[:, None]).to(rows.dtype)  # (n, T)
+    sums = before @ torch.cat([squares, rows * outcomes[..., None]], 2)  # (N, n, K² + K)
+    inverse = torch.linalg.inv(sums[..., : size * size].view(*sums.shape[:2], size, size) + torch.eye(size))
+    coefficients = (inverse * sums[..., None, size * size :]).sum(3)  # β̂, (N, n, K)
+    return torch.cat([inverse.flatten(2), coefficients], 2)
+
+
 def _flatten(state: PaperState) -> Tensor:
-    """Return ((XᵀX + I)^-1, β̂) as rows, (N, D² + D)."""
-    coefficients = (state.inverse * state.products[:, None]).sum(2)  # β̂, (N, D)
+    """Return ((XᵀX + I)^-1, β̂) as rows, (N, K² + K)."""
+    coefficients = (state.inverse * state.products[:, None]).sum(2)  # β̂, (N, K)
     return torch.cat([state.inverse.flatten(1), coefficients], 1)

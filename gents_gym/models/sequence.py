@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -27,8 +27,10 @@ class SequenceModel(nn.Module, ABC):
     kind: ClassVar[str]
     config_class: ClassVar[type]
     bank: Tensor  # (n, D)
+    context_map: nn.Sequential  # φ̂; empty, which is the identity, where it is not learned
     context_scaling: Tensor  # (2, D): what is taken off a context, and what it is then multiplied by
     action_scaling: Tensor  # (2, F): the same for action features
+    space: str | None = None  # the name of the space that action features are embeddings in, where they are
 
     def __init__(self, config: Any) -> None:
         """Make a model with an empty bank and no scaling."""
@@ -37,6 +39,9 @@ class SequenceModel(nn.Module, ABC):
         self.register_buffer("bank", torch.zeros(0, config.context_dim))
         for name, size in (("context_scaling", config.context_dim), ("action_scaling", config.action_dim)):
             self.register_buffer(name, torch.stack([torch.zeros(size), torch.ones(size)]))
+        self.context_map = nn.Sequential()
+        if config.context_features:
+            self.context_map = _network(config.context_dim, config.context_width, config.context_features)
 
     @abstractmethod
     def start(self, action_features: Tensor) -> Any:
@@ -49,6 +54,10 @@ class SequenceModel(nn.Module, ABC):
     @abstractmethod
     def append(self, state: Any, context: Tensor, outcome: Tensor, where: Tensor | None = None) -> Any:
         """Return the state with (N, D) contexts and (N,) outcomes appended, in the rows that ``where`` (N,) picks."""
+
+    @abstractmethod
+    def rows(self, contexts: Tensor) -> Tensor:
+        """Return the contexts as histories keep them, with φ̂ applied, (..., D) to (..., K)."""
 
     @abstractmethod
     def features(self, action_features: Tensor, context: Tensor) -> Tensor:
@@ -76,11 +85,18 @@ class SequenceModel(nn.Module, ABC):
         """Return the optimiser's parameter groups."""
         return [{"params": list(self.parameters()), "lr": learning_rate, "weight_decay": weight_decay}]
 
+    def check_space(self, space: str | None) -> None:
+        """Raise unless embeddings of ``space`` are such as the model was trained on; None: nobody knows."""
+        if self.space is not None and space is not None and space != self.space:
+            rule = f"action_features must be of the space {self.space!r} for this model, got {space!r}"
+            raise InputError(f"{rule}: train a model on this corpus, or prepare the corpus in that space (--space)")
+
     def scale_features(self, action_features: Tensor) -> Tensor:
         """Return the action features in the model's units, or raise unless they have the model's size."""
         if action_features.ndim != 2 or action_features.shape[1] != self.config.action_dim:
             wanted, got = f"(N, {self.config.action_dim})", tuple(action_features.shape)
-            raise InputError(f"action_features must have shape {wanted} for this model, got {got}")
+            cure = "choose a model of this environment, or train one (gents-gym train --env)"
+            raise InputError(f"action_features must have shape {wanted} for this model, got {got}: {cure}")
         return (action_features - self.action_scaling[0]) * self.action_scaling[1]
 
     def scale_contexts(self, contexts: Tensor) -> Tensor:
@@ -96,7 +112,8 @@ class SequenceModel(nn.Module, ABC):
         folder.mkdir(parents=True, exist_ok=True)
         tensors = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
         write_whole(folder / "model.safetensors", save(tensors))
-        config = {"format": FORMAT, "kind": self.kind, "config": asdict(self.config), "notes": notes or {}}
+        notes = {**(notes or {}), **({} if self.space is None else {"space": self.space})}
+        config = {"format": FORMAT, "kind": self.kind, "config": asdict(self.config), "notes": notes}
         write_whole(folder / "config.json", (json.dumps(config, indent=2) + "\n").encode())
         return folder
 
@@ -104,8 +121,9 @@ class SequenceModel(nn.Module, ABC):
     def from_config(cls, values: dict[str, Any], path: Path) -> Self:
         """Return a new model of this kind with the configuration ``values`` that ``path`` holds."""
         known = {field.name for field in fields(cls.config_class)}
-        if values.keys() != known:
-            odd = ", ".join(sorted(values.keys() ^ known))
+        optional = {field.name for field in fields(cls.config_class) if field.default is not MISSING}
+        if not known - optional <= values.keys() <= known:
+            odd = ", ".join(sorted(values.keys() - known | known - optional - values.keys()))
             raise InputError(f"'{path}' must configure {', '.join(sorted(known))}; missing or unknown: {odd}")
         with torch.device("meta"):  # sizes alone: nothing is allocated before the tensors are known to fit
             return cls(cls.config_class(**values))
@@ -129,3 +147,9 @@ class SequenceModel(nn.Module, ABC):
             if not torch.isfinite(tensor).all():
                 raise InputError(f"'{path}' must hold finite numbers, got others in {name}")
         self.load_state_dict(tensors, assign=True)
+
+
+def _network(inputs: int, width: int, outputs: int) -> nn.Sequential:
+    """Return an MLP of two hidden layers."""
+    hidden = (nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU())
+    return nn.Sequential(*hidden, nn.Linear(width, outputs))

@@ -4,7 +4,7 @@ import hashlib
 import io
 import json
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,7 +61,7 @@ class Corpus:
         """Pickle as the folder's name: environments are copied to worker processes, megabytes need not be."""
         return load_corpus, (self.folder,)
 
-    @property
+    @cached_property
     def space(self) -> str:
         """The name of the space that embeddings live in: a model of one space does not fit another."""
         return self.projection.space

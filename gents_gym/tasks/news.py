@@ -67,6 +67,7 @@ class News:
             hidden_features=self.headlines.scores[rows],
             texts=self.headlines.texts[rows],
             context_map=context_features,
+            space=self.headlines.space,
         )
 
     def sample_actions(self, seed: int, indices: Sequence[int], n_rows: int, split: str = "train") -> ActionRows:
@@ -81,7 +82,7 @@ class News:
         rows = order[np.asarray(indices, np.int64) % len(order)][:, None]  # (N, 1)
         contexts, outcomes, _ = self._draw(rngs, rows, n_rows)
         features, hidden = self.headlines.embeddings[rows[:, 0]], self.headlines.scores[rows[:, 0]]
-        return ActionRows(features, contexts, outcomes[:, :, 0], self.reward_fn, hidden)
+        return ActionRows(features, contexts, outcomes[:, :, 0], self.reward_fn, hidden, self.headlines.space)
 
     def _draw(self, rngs: list[np.random.Generator], rows: np.ndarray, n_rows: int) -> tuple[np.ndarray, ...]:
         """Draw X (B, T, D), Y (B, T, A) and P(Y=1) (B, T, A) for the headlines ``rows`` (B, A)."""

@@ -37,6 +37,7 @@ class RowSets:
     offsets: np.ndarray  # (N+1,)
     context_names: tuple[str, ...] = ()  # the columns that contexts came from, where there are names
     feature_names: tuple[str, ...] = ()  # and those of the action features
+    space: str | None = None  # the name of the space that action features are embeddings in, where they are
 
     def __post_init__(self) -> None:
         """Check what training relies on."""
@@ -71,7 +72,8 @@ class RowSets:
         """Take rectangular rows; nothing is copied."""
         n_actions, n_rows, size = rows.contexts.shape
         offsets = np.arange(n_actions + 1) * n_rows
-        return cls(rows.action_features, rows.contexts.reshape(-1, size), rows.outcomes.reshape(-1), offsets)
+        contexts, outcomes = rows.contexts.reshape(-1, size), rows.outcomes.reshape(-1)
+        return cls(rows.action_features, contexts, outcomes, offsets, space=rows.space)
 
     def choose(self, actions: np.ndarray) -> "RowSets":
         """Return the row sets of ``actions`` alone."""
@@ -79,7 +81,7 @@ class RowSets:
         rows = np.concatenate([np.arange(self.offsets[i], self.offsets[i + 1]) for i in actions])
         offsets = np.concatenate([[0], np.cumsum(counts)])
         arrays = (self.action_features[actions], self.contexts[rows], self.outcomes[rows], offsets)
-        return RowSets(*arrays, self.context_names, self.feature_names)
+        return RowSets(*arrays, self.context_names, self.feature_names, self.space)
 
     def resample(self, actions: np.ndarray, length: int, replacement: bool, rng: np.random.Generator) -> Batch:
         """Return a fresh sequence of each of ``actions``.

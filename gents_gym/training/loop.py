@@ -14,14 +14,14 @@ from safetensors.torch import save
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from gents_gym.checks import InputError, check_choice, check_integer, check_number
+from gents_gym.checks import InputError, check_choice, check_flag, check_integer, check_number
 from gents_gym.files import write_whole
 from gents_gym.models.filter import FilterModel
 from gents_gym.models.load import KINDS
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.randomness import stream
 from gents_gym.training.data import RowSets
-from gents_gym.training.start import fit_prior_maps
+from gents_gym.training.start import fit_context_map, fit_prior_maps
 
 BANK = 1000  # contexts in a model's bank
 WARM_UP = 0.3  # share of the steps in which the learning rate rises
@@ -41,6 +41,7 @@ class TrainConfig:
     steps: int | None = None  # entries of each sequence whose loss counts, drawn anew for every batch; None: all
     replacement: bool = False  # whether sequences are bootstrapped with replacement, as in the paper
     validation_actions: int = 2000  # at the most
+    blind: bool = False  # whether action features are hidden: what they are worth shows in the difference
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -55,6 +56,7 @@ class TrainConfig:
         for rate in self.learning_rates:
             check_number("learning_rates", rate, 0, above=True)
         check_number("weight_decay", self.weight_decay, 0)
+        check_flag("blind", self.blind)
         check_integer("seed", self.seed, 0)
         config_class = KINDS[self.preset].config_class
         own = [entry.name for entry in fields(config_class) if entry.name not in ("action_dim", "context_dim")]
@@ -74,10 +76,33 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def preset_config(preset: str, **changes: Any) -> TrainConfig:
-    """Return a preset's configuration with ``changes``."""
+# What a setting changes in a preset.
+SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
+    "news": {
+        "filter": {
+            "model": {"context_features": 4, "context_width": 64, "prior_width": 64},
+            "epochs": 8,
+            "batch": 200,
+            "learning_rates": (0.005,),
+        },
+        # As many steps as the paper's 40 epochs of 20,000 headlines in batches of 500.
+        "paper": {"model": {"context_features": 4}, "epochs": 16, "batch": 100, "learning_rates": (0.01,)},
+    },
+}
+
+
+def preset_config(preset: str, setting: str | None = None, **changes: Any) -> TrainConfig:
+    """Return a preset's configuration with ``changes``.
+
+    Args:
+        preset: "filter" or "paper".
+        setting: The id of the task distribution that the rows are of, where that is known: "news" has sizes of its own.
+        **changes: Fields of :class:`TrainConfig`; sizes in ``model`` are added to the preset's.
+    """
     check_choice("preset", preset, PRESETS)
-    return TrainConfig(preset, **{**PRESETS[preset], **changes})
+    chosen = {**PRESETS[preset], **SETTINGS.get(setting or "", {}).get(preset, {})}
+    sizes = {**chosen.get("model", {}), **changes.pop("model", {})}
+    return TrainConfig(preset, **{**chosen, **changes, "model": sizes})
 
 
 @dataclass
@@ -161,6 +186,11 @@ def new_model(rows: RowSets, config: TrainConfig, run: int) -> SequenceModel:
     picked = rng.choice(len(rows.contexts), min(BANK, len(rows.contexts)), replace=False)
     model.bank = torch.from_numpy(rows.contexts[np.sort(picked)].copy())
     model.context_scaling, model.action_scaling = _scaling(rows.contexts), _scaling(rows.action_features)
+    model.space = rows.space
+    if config.blind:
+        model.action_scaling[1] = 0
+    if config.model.get("context_features"):
+        fit_context_map(model, rows, rng)
     if isinstance(model, FilterModel):
         fit_prior_maps(model, rows, rng)
     return model

@@ -10,10 +10,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from gents_gym.checks import InputError
 from gents_gym.models.exact import ExactModel
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.randomness import stream
-from gents_gym.types import ActionRows
+from gents_gym.tasks.news import News, context_features
+from gents_gym.tasks.synthetic import Synthetic
+from gents_gym.types import ActionRows, TaskDistribution
 
 PREFIXES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 400, 500)
 
@@ -36,6 +39,26 @@ class Losses:
         values = (self.sums[name][:, at] - self.sums[other][:, at]) / prefix
         return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
+    def closed(self, name: str, far: str, near: str, prefix: int) -> tuple[float, float]:
+        """Return the share of the distance from ``far`` to ``near`` that a model closes, and its standard error.
+
+        It is of the mean losses over the first ``prefix`` rows; the error is the delta method's, paired by action.
+        """
+        at = self.prefixes.index(prefix)
+        whole, left = ((self.sums[one] - self.sums[near])[:, at] for one in (far, name))
+        share = left.mean() / whole.mean()
+        error = (left - share * whole).std(ddof=1) / (np.sqrt(len(left)) * abs(whole.mean()))
+        return float(1 - share), float(error)
+
+
+def exact_twin(distribution: TaskDistribution) -> ExactModel:
+    """Return p* of the synthetic or the news setting; for news it is told φ, on the rows' hidden features."""
+    if isinstance(distribution, News):
+        return ExactModel(context_map=context_features)
+    if isinstance(distribution, Synthetic):
+        return ExactModel()
+    raise InputError(f"exact is p* of the synthetic and the news setting alone, got {distribution!r}")
+
 
 def measure(
     models: Mapping[str, SequenceModel | ExactModel],
@@ -46,6 +69,9 @@ def measure(
 ) -> Losses:
     """Return all models' losses on the same rows, over so many first rows of them, and over all."""
     length = rows.contexts.shape[1]
+    for model in models.values():
+        if isinstance(model, SequenceModel):
+            model.check_space(rows.space)
     prefixes = tuple(sorted({prefix for prefix in prefixes if prefix < length} | {length}))
     sums = {}
     for name, model in models.items():
@@ -58,11 +84,12 @@ def measure(
 
 def _exact_sums(model: ExactModel, rows: ActionRows, prefixes: tuple[int, ...], seed: int) -> np.ndarray:
     rng = stream(seed, "training", 1, "test")
+    features = rows.action_features if rows.hidden_features is None else rows.hidden_features
     blocks = np.array_split(np.arange(len(rows)), -(-len(rows) // 500))
 
     def log_marginal(block: np.ndarray, prefix: int) -> np.ndarray:
         x, y = rows.contexts[block, :prefix], rows.outcomes[block, :prefix]
-        return model.log_marginal(rows.action_features[block], x, y, rng)
+        return model.log_marginal(features[block], x, y, rng)
 
     return np.stack([-np.concatenate([log_marginal(block, prefix) for block in blocks]) for prefix in prefixes], 1)
 

@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from scipy.special import expit
 
 import gents_gym
-from gents_gym import InputError, registry
+from gents_gym import InputError, make_tasks, registry
 from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.models.load import KINDS, WEIGHTS, load_fitting_model, load_model
 from gents_gym.models.paper import PaperConfig, PaperModel
@@ -40,6 +40,7 @@ MODELS = {
     "filter with everything": lambda: random_filter(context_features=4, prior_width=8, head_width=8, context_width=10),
     "paper": random_paper,
     "paper, no hidden layers": lambda: random_paper(hidden_layers=0),
+    "paper with learned features": lambda: random_paper(context_features=3, context_width=10),
     "paper, one": lambda: random_paper(hidden_layers=1, width=20, repeats=3),
 }
 every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
@@ -159,6 +160,42 @@ def test_the_paper_model_is_the_unfolded_network():
                 statistics = torch.cat([inverse.flatten(), inverse @ (X.T @ Y)]).float().repeat(config.repeats)
                 hidden = wide @ torch.cat([z[i], x[i, t], statistics]) + model.bias
                 assert found[i, t].item() == pytest.approx(model.last(model.hidden(hidden)).item(), abs=1e-4)
+
+
+def test_gradients_reach_learned_features_through_the_statistics():
+    """Against finite differences of the row-by-row path, in double precision."""
+    model, (z, x, y) = random_paper(context_features=3, context_width=4, width=6).double(), sequences(4, 12)
+    z, x, y = z.double(), x.double(), y.double()
+    weight = model.context_map[0].weight
+
+    def loss():
+        state, total = model.start(z)._replace(inverse=torch.eye(4, dtype=torch.double).repeat(4, 1, 1)), 0.0
+        state = state._replace(products=torch.zeros(4, 4, dtype=torch.double))
+        for t in range(11):
+            state = model.append(state, x[:, t], y[:, t])
+        total = model.logit(state, x[:, 11])
+        return total.sum()
+
+    last = model.logits(z, x, y, torch.tensor([11])).sum()
+    (found,) = torch.autograd.grad(last, weight)
+    assert last.item() == pytest.approx(loss().item(), abs=1e-6)
+    with torch.no_grad():
+        for i, j in ((0, 0), (2, 3), (3, 4)):
+            kept = weight[i, j].item()
+            sides = []
+            for step in (1e-5, -1e-5):
+                weight[i, j] = kept + step
+                sides.append(loss().item())
+            weight[i, j] = kept
+            assert found[i, j].item() == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-3, abs=1e-6)
+
+
+def test_sizes_that_a_folder_does_not_name_have_their_defaults(tmp_path):
+    random_paper().save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    del config["config"]["context_features"]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert load_model(tmp_path).config == PaperConfig(2, 5)
 
 
 def test_folded_weights_learn_as_their_copies_do():
@@ -296,11 +333,12 @@ def test_scaling_is_applied_to_contexts_and_features():
 
 
 @pytest.mark.parametrize("name", registry.MODELS)
-def test_bundled_models_predict_the_synthetic_setting(name):
+def test_bundled_models_predict_their_setting(name):
     model = load_model(name)
     assert model.kind in KINDS
     assert model.bank.shape == (1000, 5)
-    rows = Synthetic().sample_actions(11, range(200), 100, "test")
+    rows = make_tasks(name.partition("-")[0]).sample_actions(11, range(200), 100, "test")
+    assert model.space == rows.space
     z, x, y = (torch.tensor(part) for part in (rows.action_features, rows.contexts, rows.outcomes))
     with torch.no_grad():
         loss = torch.nn.functional.binary_cross_entropy_with_logits(model.logits(z, x, y), y).item()

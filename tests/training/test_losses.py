@@ -1,0 +1,52 @@
+"""Losses beside the exact twin of the news setting, and the share of a distance that a model closes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from gents_gym import ActionRows, ExactModel, InputError
+from gents_gym.models.filter import FilterConfig, FilterModel
+from gents_gym.tasks.news import News, context_features
+from gents_gym.tasks.synthetic import Synthetic
+from gents_gym.training.losses import Losses, exact_twin, measure
+
+
+def test_the_news_twin_knows_both_maps():
+    rows = News().sample_actions(0, range(30), 20, "test")
+    found = measure({"exact": replace(exact_twin(News()), n_weighted=32)}, rows)
+    told = ActionRows(rows.hidden_features, context_features(rows.contexts), rows.outcomes)
+    plain = measure({"exact": ExactModel(n_weighted=32)}, told)
+    assert np.array_equal(found.sums["exact"], plain.sums["exact"])
+    assert exact_twin(Synthetic()) == ExactModel()
+    with pytest.raises(InputError, match="exact is p\\* of the synthetic and the news setting alone, got 3"):
+        exact_twin(3)
+
+
+def test_a_share_of_a_distance_and_its_error():
+    rng = np.random.default_rng(0)
+    near, whole = rng.normal(size=(2, 400, 1))
+    sums = {"near": near, "far": near + 2 + whole, "model": near + 0.5 + 0.3 * whole + 0.2 * rng.normal(size=(400, 1))}
+    losses = Losses((10,), sums)
+    share, error = losses.closed("model", "far", "near", 10)
+    assert share == pytest.approx(1 - (sums["model"] - near).mean() / (sums["far"] - near).mean())
+    assert losses.closed("far", "far", "near", 10) == (0, 0)
+    assert losses.closed("near", "far", "near", 10) == (1, 0)
+    again = []
+    for _ in range(400):
+        picked = rng.integers(400, size=400)
+        again.append(Losses((10,), {k: v[picked] for k, v in sums.items()}).closed("model", "far", "near", 10)[0])
+    assert error == pytest.approx(np.std(again), rel=0.2)
+
+
+def test_embeddings_of_another_space_are_refused():
+    rows = News().sample_actions(0, range(4), 5, "test")
+    model = FilterModel(FilterConfig(64, 5))
+    measure({"model": model}, rows)
+    model.space = rows.space
+    measure({"model": model}, rows)
+    with pytest.raises(InputError, match=r"must be of the space .* got 'other': train a model on this corpus"):
+        measure({"model": model}, replace(rows, space="other"))
+    with pytest.raises(InputError, match=r"shape \(N, 64\) for this model, got \(4, 2\): choose a model of this env"):
+        model.start(torch.zeros(4, 2))
