@@ -49,7 +49,7 @@ def _learn(model: SequenceModel, rows: RowSets, coefficients: np.ndarray, rng: n
     optimizer = torch.optim.Adam(network.parameters(), lr=MAP_RATE)
     for step in range(MAP_STEPS):
         optimizer.param_groups[0]["lr"] = MAP_RATE * 0.5 * (1 + math.cos(math.pi * step / MAP_STEPS))
-        picked = rng.integers(len(owners), size=MAP_BATCH)
+        picked = rng.integers(len(owners), size=min(MAP_BATCH, len(owners)))
         own = torch.from_numpy(coefficients[owners[picked]])  # (n, 1+P)
         x = network(model.scale_contexts(torch.from_numpy(rows.contexts[picked])))  # (n, P)
         logits = own[:, 0] + (own[:, 1:] * x).sum(1)
