@@ -76,14 +76,14 @@ def test_kills_between_the_last_writes_are_mended(tmp_path):
     notes = json.loads((out / "config.json").read_text())["notes"]
     plan = {key: notes[key] for key in ("config", "sha256", "source")}
     (out / "run.json").write_text(json.dumps(plan))
-    (out / ".state.safetensors.x.part").write_text("half")
+    (out / ".state.safetensors.x.gents_gym.part").write_text("half")
     weights = (out / "model.safetensors").read_bytes()
     train_to_folder(ROWS, HELD_OUT, CONFIG, out)
     assert (out / "model.safetensors").read_bytes() == weights
     assert not (out / "run.json").exists()
     assert not list(out.glob(".*"))
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / ".run.json.x.part").write_text("half")
+    (tmp_path / "other" / ".run.json.x.gents_gym.part").write_text("half")
     train_to_folder(ROWS, HELD_OUT, CONFIG, tmp_path / "other")
 
 
