@@ -45,11 +45,12 @@ MODELS = {
     "synthetic-paper-layers0": "synthetic-paper-layers0",  # with fewer hidden layers
     "synthetic-paper-layers1": "synthetic-paper-layers1",
     "synthetic-paper-layers2": "synthetic-paper-layers2",
+    "news-filter": "news-filter",  # of the bundled corpus
 }
 
 # Models by preset: an agent takes the first whose sizes are the task's.
 FAMILIES = {
-    "filter": ("synthetic-filter",),
+    "filter": ("synthetic-filter", "news-filter"),
     "paper": ("synthetic-paper",),
 }
 
