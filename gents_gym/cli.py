@@ -126,7 +126,7 @@ def summary_table(env: str, records: Mapping[str, Rollout]) -> Table:
         means = [f"{summary[m]['mean']:.1f} ± {summary[m]['se']:.1f}" for m in measures]
         quantiles = [f"{summary[tail_of][statistic]:.1f}" for statistic in tail]
         table.add_row(name, *means, *quantiles, f"{1e6 * records[spec].seconds_per_decision:.1f}")
-    notes = ["* privileged: knows the table"] if any(r.privileged for r in records.values()) else []
+    notes = ["* privileged: knows what no agent may"] if any(r.privileged for r in records.values()) else []
     if len(measures) > 1:
         notes.append("oracle and expected regret can be negative")
     notes.append("time is the agent's own, beside others' work on the same machine")

@@ -38,7 +38,7 @@ class Look:
 
 
 def looks(privileged: Mapping[str, bool]) -> dict[str, Look]:
-    """Return a look for each agent: black and dashed for those that know the table, the palette for the others."""
+    """Return a look for each agent: black and dashed for privileged ones, the palette for the others."""
     plain, black = count(), count()
 
     def look(knows: bool) -> Look:

@@ -153,7 +153,7 @@ function drawHeadline({ env, measure, ids, best, noun, better }) {
   if (rivals.length) text += `; on the same tasks it beats ${beaten.length} of the ${rivals.length} others`;
   if (even.length) text += `, and no difference is shown to ${even.map((id) => data.agents[id].name).join(", ")}`;
   host.append(`${text}.`);
-  if (ids.some((id) => data.agents[id].privileged)) host.append(" Privileged agents, which know the table, stand apart.");
+  if (ids.some((id) => data.agents[id].privileged)) host.append(" Privileged agents, which know what no agent may, stand apart.");
 }
 
 // -- charts
