@@ -173,7 +173,7 @@ def test_context_map_is_applied():
 def test_bad_input():
     with pytest.raises(InputError, match="n_steps must be at least 1, got 0"):
         ExactModel(n_steps=0)
-    with pytest.raises(InputError, match=r"action_features must have 2 entries for p\*, got 3"):
+    with pytest.raises(InputError, match=r"action_features must be φ_Z, 2 entries, for p\* .*got 3"):
         paper_prior(np.zeros((4, 3)), 5)
     history, _ = synthetic_history(np.random.default_rng(8), 2, 6)
     with pytest.raises(InputError, match=r"contexts must have shape \(B, T', D\), got \(2, 9, 4\)"):
