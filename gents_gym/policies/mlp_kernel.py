@@ -14,6 +14,9 @@ from gents_gym.series import decay32
 GROUP = 5  # features that one loop reads: so few sums stay in registers
 
 _ZERO, _ONE, _TINY, _LOW = np.float32(0), np.float32(1), np.float32(1e-8), np.float32(-3e38)
+# A unit that no row reaches has the penalty's gradient alone and shrinks for ever. Below this, squares would soon be
+# subnormal numbers, which processors multiply many times as slowly; and a step would be of 1e-11 at the most.
+_LEAST = np.float32(1e-17)
 _KEEP_FIRST, _KEEP_SECOND = np.float32(0.9), np.float32(0.999)  # Adam's decays of the two moments
 _NEW_FIRST, _NEW_SECOND = np.float32(0.1), np.float32(0.001)
 
@@ -181,7 +184,9 @@ def _move(units: np.ndarray, gradient: np.ndarray, moments: np.ndarray, decay: A
     first, second = moments[0], moments[1]
     for i in range(len(all_units)):
         g = all_gradients[i]
-        first[i] = _KEEP_FIRST * first[i] + _NEW_FIRST * g
+        g = g if abs(g) > _LEAST else _ZERO
+        f = _KEEP_FIRST * first[i] + _NEW_FIRST * g
+        first[i] = f if abs(f) > _LEAST else _ZERO
         second[i] = _KEEP_SECOND * second[i] + _NEW_SECOND * g * g
         all_units[i] -= step * first[i] / (np.sqrt(second[i]) + _TINY)
     return squares

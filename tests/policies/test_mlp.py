@@ -205,3 +205,12 @@ def test_a_batch_larger_than_the_table_is_the_table():
     contexts, outcomes = tables()
     whole, larger = (MLP(max_epochs=2, batch=batch).fit(contexts, outcomes) for batch in (60, 10**9))
     assert np.array_equal(whole.units, larger.units)
+
+
+def test_units_that_no_row_reaches_do_not_shrink_to_subnormal_numbers():
+    rng = np.random.default_rng(0)
+    contexts, outcomes = rng.normal(size=(1, 30, 2)) + 5, rng.integers(2, size=(1, 30, 2))
+    policy = MLP(width=30, max_epochs=3000, patience=3000, batch=30, learning_rate=0.01).fit(contexts, outcomes)
+    found = np.abs(policy.units[..., :3])  # biases and weights of the context; then zeros
+    assert (found < 1e-6).any()  # there are such units
+    assert found[found > 0].min() > 1e-16
