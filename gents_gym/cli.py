@@ -320,7 +320,7 @@ class Losses:
             gap, error = found.gap(name, "exact", horizon)
             whole = f"{gap * horizon:.3f} nats per sequence"
             print(f"{name} is above exact by {gap:.6f} ± {error:.6f} nats per step, {whole}")
-        for name in others if self.blind else []:
+        for name in [name for name in others if self.blind and name != self.blind]:
             shares = (found.closed(name, str(self.blind), "exact", prefix) for prefix in shown)
             told = ", ".join(
                 f"{share:.3f} ± {1.96 * error:.3f} over the first {prefix}"

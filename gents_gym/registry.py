@@ -46,6 +46,7 @@ MODELS = {
     "synthetic-paper-layers1": "synthetic-paper-layers1",
     "synthetic-paper-layers2": "synthetic-paper-layers2",
     "news-filter": "news-filter",  # of the bundled corpus
+    "news-filter-blind": "news-filter-blind",  # which sees no embeddings
 }
 
 # Models by preset: an agent takes the first whose sizes are the task's.
