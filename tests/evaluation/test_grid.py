@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import gents_gym
-from gents_gym import EvaluationConfig, InputError, make_agent
+from gents_gym import EvaluationConfig, InputError, make_agent, registry
 from gents_gym.evaluation.grid import cells, plan, slug, weights_hash
 
 SMALL = "gents_gym/Synthetic-v0(horizon=20, n_actions=3)"
@@ -55,8 +55,8 @@ def test_a_manifest_tells_weights_and_privileged_agents(tmp_path):
     found = plan(config(*agents))
     weights = Path(gents_gym.__file__).parent / "models" / "weights"
     expected = [
-        hashlib.sha256(b"".join((weights / name / file).read_bytes() for file in FILES)).hexdigest()
-        for name in ("synthetic-filter", "synthetic-paper")
+        hashlib.sha256(b"".join((weights / name / file).read_bytes() for name in names for file in FILES)).hexdigest()
+        for names in (registry.FAMILIES["filter"], ("synthetic-paper",))  # of a preset, all its models
     ]
     assert found["weights"] == dict(zip(agents, [*expected, None, None, None], strict=True))
     assert found["privileged"] == ["oracle"]
