@@ -1,6 +1,7 @@
 """The folders read in the order in which data flows: who may import whom."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,12 @@ def test_importing_the_package_is_light():
     script = "import sys, gents_gym; print(sorted({'torch', 'sklearn', 'pandas', 'transformers'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_links_in_the_documentation_lead_somewhere():
+    top = Path(__file__).parent.parent
+    pages = [top / "README.md", top / "CONTRIBUTING.md", *top.glob("docs/**/*.md")]
+    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)\s#]+)[^)]*\)", page.read_text())]
+    broken = [f"{page.name}: {link}" for page, link in links if "://" not in link and not (page.parent / link).exists()]
+    assert len(links) > 30
+    assert not broken

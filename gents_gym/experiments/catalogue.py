@@ -15,7 +15,7 @@ class Experiment:
     """One of the paper's experiments, or one of ours."""
 
     title: str
-    paper: str  # what the paper says
+    paper: str  # what the paper says, as a sentence of the page
     agents: tuple[str, ...]
     claims: tuple[tuple[str, str], ...] = ()  # (better, worse) as the paper has it, or as one would expect
     oracles: tuple[str, ...] = ("logistic",)  # policy classes that regret is measured against, from the same runs
@@ -93,7 +93,7 @@ def _main(setting: Setting) -> Experiment:
     several = (on(model, "gen-ucb", **policy), on(model, "ts-gen", **policy, samples=8, m=64))
     return Experiment(
         "Cumulative regret of all agents",
-        "TS-Gen has the least regret of all.",
+        "The paper: TS-Gen has the least regret of all.",
         (*agents, *several, *BASELINES, "linucb(intercept=True)"),
         tuple(claims),
         oracles=(setting.oracle,),
@@ -104,7 +104,7 @@ def _loss_vs_regret(setting: Setting) -> Experiment:
     specs = {preset: {n: on(name, "ts-gen") for n, name in sizes.items()} for preset, sizes in setting.sizes.items()}
     return Experiment(
         "Sequence loss and regret",
-        "A model trained on fewer actions has a higher loss, and TS-Gen on it has more regret.",
+        "The paper: A model trained on fewer actions has a higher loss, and TS-Gen on it has more regret.",
         tuple(spec for sizes in specs.values() for spec in sizes.values()),
         tuple(claim for sizes in specs.values() for claim in _steps(list(sizes.values()))),
         models=(*(name for sizes in setting.sizes.values() for name in sizes.values()), "exact"),
@@ -117,7 +117,7 @@ def _policy_class(setting: Setting) -> Experiment:
     logistic, mlp = (on(setting.models["filter"], "ts-gen", policy=policy) for policy in ("logistic", "mlp"))
     return Experiment(
         "Policy classes",
-        "TS-Gen works with either policy class, each judged by both oracles.",
+        "The paper: TS-Gen works with either policy class, each judged by both oracles.",
         (logistic, mlp, on(setting.models["filter"], "greedy")),
         ((logistic, mlp),),
         oracles=("logistic", "mlp"),
@@ -129,7 +129,7 @@ def _horizon(setting: Setting) -> Experiment:
     specs, whole = {m: on(model, "ts-gen", m=m) for m in HORIZONS}, on(model, "ts-gen")
     return Experiment(
         "Truncated imputation horizon",
-        "Regret degrades slowly as fewer rows are imputed.",
+        "The paper: Regret degrades slowly as fewer rows are imputed.",
         (*specs.values(), whole),
         tuple((whole, spec) for spec in specs.values()),
         against={**{spec: (model, m) for m, spec in specs.items()}, whole: (model, None)},
@@ -141,7 +141,7 @@ def _simpler_models(setting: Setting) -> Experiment:
     specs = {n: on(name, "ts-gen") for n, name in setting.layers.items()}
     return Experiment(
         "Simpler sequence models",
-        "A head with fewer hidden layers predicts and plays worse, by little.",
+        "The paper: A head with fewer hidden layers predicts and plays worse, by little.",
         tuple(specs.values()),
         _steps(list(specs.values())),
         models=(*setting.layers.values(), "exact"),
@@ -154,7 +154,7 @@ def _softmax(setting: Setting) -> Experiment:
     models = setting.models.values()
     return Experiment(
         "Softmax, greedy and ε-greedy",
-        "Softmax sampling (PreDeToR-τ) is compared with the greedy agents.",
+        "The paper: Softmax sampling (PreDeToR-τ) is compared with the greedy agents.",
         tuple(on(model, agent) for model in models for agent in (*RIVALS, "ts-gen")),
         tuple((on(model, "softmax"), on(model, agent)) for model in models for agent in RIVALS[:2]),
     )
@@ -164,8 +164,8 @@ def _timing(setting: Setting) -> Experiment:
     model, paper = setting.models["filter"], setting.models["paper"]
     return Experiment(
         "Time per decision",
-        "3.1 s with logistic policies (3.1 s of generation, 0.01 s of fitting), 6.4 s with MLP policies (4.2 and 2.2), "
-        "neural-linear 1.9 s, in the news setting.",
+        "The paper: 3.1 s with logistic policies (3.1 s of generation, 0.01 s of fitting), 6.4 s with MLP policies (4.2 "
+        "and 2.2), neural-linear 1.9 s, in the news setting.",
         (
             *(on(model, "ts-gen"), on(paper, "ts-gen"), on(model, "ts-gen", policy="mlp")),
             *(on(model, "ts-gen", samples=8, m=64), on(model, "gen-ucb"), on(model, "greedy")),

@@ -41,7 +41,7 @@ def make_page(
     lines = [
         f"# {experiment.title}",
         "",
-        f"The paper: {experiment.paper}",
+        experiment.paper,
         "",
         f"`{command}`: {size.horizon} decisions per task, seed 0, test split. The agents' own time is {own / 60:.0f} "
         f"minutes in all; this call took {seconds / 60:.1f} minutes and played what was not there yet.",
