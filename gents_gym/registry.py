@@ -47,12 +47,13 @@ MODELS = {
     "synthetic-paper-layers2": "synthetic-paper-layers2",
     "news-filter": "news-filter",  # of the bundled corpus
     "news-filter-blind": "news-filter-blind",  # which sees no embeddings
+    "news-paper": "news-paper",
 }
 
 # Models by preset: an agent takes the first whose sizes are the task's.
 FAMILIES = {
     "filter": ("synthetic-filter", "news-filter"),
-    "paper": ("synthetic-paper",),
+    "paper": ("synthetic-paper", "news-paper"),
 }
 
 # Policy classes Π with their fitting rule.

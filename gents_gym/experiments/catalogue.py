@@ -164,8 +164,8 @@ def _timing(setting: Setting) -> Experiment:
     model, paper = setting.models["filter"], setting.models["paper"]
     return Experiment(
         "Time per decision",
-        "The paper: 3.1 s with logistic policies (3.1 s of generation, 0.01 s of fitting), 6.4 s with MLP policies (4.2 "
-        "and 2.2), neural-linear 1.9 s, in the news setting.",
+        "The paper: 3.1 s with logistic policies (3.1 s of generation, 0.01 s of fitting), 6.4 s with MLP policies "
+        "(4.2 and 2.2), neural-linear 1.9 s, in the news setting.",
         (
             *(on(model, "ts-gen"), on(paper, "ts-gen"), on(model, "ts-gen", policy="mlp")),
             *(on(model, "ts-gen", samples=8, m=64), on(model, "gen-ucb"), on(model, "greedy")),
