@@ -100,7 +100,7 @@ def _draw(
     for panel, name in zip(panels, names, strict=True):
         for agent, record in rollouts.items():
             label = agent + (" (privileged)" if record.privileged else "")
-            paint(panel, name, record, _plain(label), styles[agent])
+            paint(panel, name, record, _plain(_short(label)), styles[agent])
         kind = "reward" if name == "reward" else "regret"
         panel.set_title(TITLES[name], fontsize=10)
         panel.set_xlabel(x_label.replace("regret", kind))
@@ -124,7 +124,10 @@ def _columns(labels: list[str]) -> int:
 
 
 def _plain(text: str) -> str:
-    """Return ``text`` such that Matplotlib shows it: not as a formula, not too long, and not hidden for its "_"."""
-    if len(text) > LONGEST:
-        text = f"{text[: LONGEST // 2]}…{text[-LONGEST // 2 + 1 :]}"
+    """Return ``text`` such that Matplotlib shows it as it is: not as a formula, and not hidden for its "_"."""
     return ("\u2009" if text.startswith("_") else "") + text.replace("$", r"\$")
+
+
+def _short(name: str) -> str:
+    """Return a name without its middle where it is too long for a legend."""
+    return name if len(name) <= LONGEST else f"{name[: LONGEST // 2]}…{name[-LONGEST // 2 + 1 :]}"

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from gents_gym.evaluation.analysis import Records, totals
 from gents_gym.evaluation.comparison import compare
@@ -101,6 +102,8 @@ def draw_against(experiment: Experiment, records: Records, horizon: int) -> byte
         panel.errorbar(places, means, errors, label=curve, color=color, marker="o", capsize=3)
     if max(x for points in curves.values() for x, _, _ in points) > 20:
         panel.set_xscale("log")
+    else:
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.set_xlabel(experiment.axis)
     panel.set_ylabel("expected regret at the end, mean ± 1 s.e.")
     panel.grid(alpha=0.25)

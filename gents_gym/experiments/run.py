@@ -63,7 +63,9 @@ def reproduce(
     losses = _losses(experiment, place, size) if experiment.models else None
     files = {}
     for i, (title, part) in enumerate(records.items()):
-        files[f"{name}{'' if i == 0 else f'-{i + 1}'}.png"] = draw_regret(part, f"{place.env}, {title}")
+        files[f"{name}{'' if i == 0 else f'-{i + 1}'}.png"] = draw_regret(
+            part, f"{place.env}, {title.partition(',')[0]}"
+        )
     if experiment.against:
         files[f"{name}-against.png"] = draw_against(experiment, next(iter(records.values())), size.horizon)
     command = f"gents-gym reproduce {name} --setting {setting} --scale {scale}"
