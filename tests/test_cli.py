@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gents_gym import Rollout, cli, registry
+from gents_gym.commands.evaluate import summary_table
 from gents_gym.evaluation.rollout import summarize
 from gents_gym.news.corpus import load_corpus
 
@@ -59,7 +60,7 @@ def test_evaluate_prints_a_table_and_writes_a_folder(tmp_path):
 def test_the_table_shows_the_summary():
     rewards = np.arange(30.0).reshape(10, 3)
     record = Rollout(np.zeros((10, 3), int), rewards, {"expected": rewards}, seconds=30 * 2e-6)
-    table = cli.summary_table("env", {"a": record})
+    table = summary_table("env", {"a": record})
     cells = [next(iter(column.cells)) for column in table.columns]
     s = summarize(rewards.sum(axis=1))
     both = f"{s['mean']:.1f} ± {s['se']:.1f}"

@@ -43,7 +43,9 @@ def imports(path):
 MODULES = [
     path
     for path in sorted(ROOT.rglob("*.py"))
-    if path.name != "cli.py" and path.parent.name not in ("bench", "experiments") and path != ROOT / "__init__.py"
+    if path.name != "cli.py"
+    and path.parent.name not in ("bench", "commands", "experiments")
+    and path != ROOT / "__init__.py"
 ]
 
 

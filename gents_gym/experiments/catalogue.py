@@ -25,13 +25,18 @@ class Experiment:
     axis: str = ""  # the x axis's name
     blocks: tuple[int, ...] = (50,)  # tasks side by side; one run for each
 
+    @property
+    def timed(self) -> bool:
+        """Whether times are what it is about: fewer tasks, one process."""
+        return len(self.blocks) > 1
+
 
 @dataclass(frozen=True)
 class Setting:
     """Where experiments are played: an environment and the models that were trained for it."""
 
     env: str
-    oracle: str  # the policy class of its regret, and of TS-Gen in the main comparison
+    oracle: str  # the policy class of regret and of TS-Gen in the main comparison
     exact: str  # TS-Gen with p* itself
     sizes: Mapping[str, Mapping[int, str]]  # by preset, by training actions; the last one is the setting's model
     layers: Mapping[int, str]  # the paper preset, by hidden layers
@@ -90,7 +95,7 @@ def _main(setting: Setting) -> Experiment:
         agents += [ours, *rivals]
         claims += [(ours, rival) for rival in (*rivals, *BASELINES)]
     model = setting.models["filter"]
-    several = (on(model, "gen-ucb", **policy), on(model, "ts-gen", **policy, samples=8, m=64))
+    several = (on(model, "gen-ucb"), on(model, "ts-gen", samples=8, m=64))  # not in the paper: logistic policies
     return Experiment(
         "Cumulative regret of all agents",
         "The paper: TS-Gen has the least regret of all.",

@@ -9,12 +9,13 @@ from matplotlib.ticker import MaxNLocator
 
 from gents_gym.evaluation.analysis import Records, totals
 from gents_gym.evaluation.comparison import compare
-from gents_gym.evaluation.figures import METADATA, PALETTE
+from gents_gym.evaluation.figures import METADATA, PALETTE, draw_regret
 from gents_gym.evaluation.rollout import summarize
 from gents_gym.evaluation.tables import to_markdown
 from gents_gym.experiments.catalogue import Experiment, Scale
 from gents_gym.training.losses import Losses
 
+Figures = dict[str, bytes]
 VERDICTS = {1: "shown", 0: "not shown", -1: "the other way round"}
 
 
@@ -48,8 +49,11 @@ def make_page(
         f"minutes in all; this call took {seconds / 60:.1f} minutes and played what was not there yet.",
         "",
     ]
-    for i, title in enumerate(records):
-        lines += [f"![Cumulative regret, {title}]({name}{'' if i == 0 else f'-{i + 1}'}.png)", ""]
+    if experiment.timed:
+        lines += [f"![Milliseconds per decision]({name}.png)", ""]
+    else:
+        for i, title in enumerate(records):
+            lines += [f"![Cumulative regret, {title}]({name}{'' if i == 0 else f'-{i + 1}'}.png)", ""]
     if experiment.against:
         lines += [f"![Regret against {experiment.axis}]({name}-against.png)", ""]
     if experiment.claims:
@@ -88,7 +92,54 @@ def _loss_table(losses: Losses) -> list[str]:
     return [*lines, ""]
 
 
-def draw_against(experiment: Experiment, records: Records, horizon: int) -> bytes:
+def draw_figures(name: str, env: str, experiment: Experiment, records: Mapping[str, Records], horizon: int) -> Figures:
+    """Return the experiment's pictures as PNG, by the name of the file that its page shows."""
+    if experiment.timed:
+        return {f"{name}.png": _draw_times(records)}
+    files = {
+        f"{name}{'' if i == 0 else f'-{i + 1}'}.png": draw_regret(part, f"{env}, {title.partition(',')[0]}")
+        for i, (title, part) in enumerate(records.items())
+    }
+    if experiment.against:
+        files[f"{name}-against.png"] = _draw_against(experiment, next(iter(records.values())), horizon)
+    return files
+
+
+def _draw_times(records: Mapping[str, Records]) -> bytes:
+    """Return a PNG of the time per decision, a bar for each agent and title."""
+    agents = list(next(iter(records.values())))
+    figure = Figure(figsize=(9, 1.2 + 0.5 * len(agents)), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    panel = figure.subplots()
+    thick = 0.8 / len(records)
+    for i, (title, part) in enumerate(records.items()):
+        places = [a + (i - (len(records) - 1) / 2) * thick for a in range(len(agents))]
+        bars = panel.barh(
+            places,
+            [1e3 * part[agent].seconds_per_decision for agent in agents],
+            thick,
+            label=title.partition(", ")[2],
+            color=PALETTE[i],
+        )
+        panel.bar_label(bars, fmt="%.3g", padding=3, fontsize=8)
+    panel.set_yticks(range(len(agents)), agents)
+    panel.invert_yaxis()
+    panel.set_xscale("log")
+    panel.margins(x=0.12)
+    panel.set_xlabel("milliseconds per decision and task, on one core")
+    panel.grid(axis="x", alpha=0.25)
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.legend(frameon=False)
+    return _png(figure)
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata=METADATA["png"])
+    return buffer.getvalue()
+
+
+def _draw_against(experiment: Experiment, records: Records, horizon: int) -> bytes:
     """Return a PNG of expected regret, mean ± 1 s.e., against what the experiment varies."""
     figure = Figure(figsize=(6.4, 4.4), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
@@ -108,6 +159,4 @@ def draw_against(experiment: Experiment, records: Records, horizon: int) -> byte
     panel.set_ylabel("expected regret at the end, mean ± 1 s.e.")
     panel.grid(alpha=0.25)
     panel.legend(frameon=False)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata=METADATA["png"])
-    return buffer.getvalue()
+    return _png(figure)

@@ -10,19 +10,20 @@ import numpy as np
 from gents_gym.checks import InputError, check_choice
 from gents_gym.evaluation.analysis import Records
 from gents_gym.evaluation.environments import env_distribution
-from gents_gym.evaluation.figures import SOFTWARE, draw_regret
+from gents_gym.evaluation.figures import SOFTWARE
 from gents_gym.evaluation.grid import EvaluationConfig
 from gents_gym.evaluation.harness import evaluate
 from gents_gym.evaluation.regret import oracle_actions, regret
 from gents_gym.evaluation.rollout import Rollout
 from gents_gym.evaluation.store import Evaluation
 from gents_gym.experiments.catalogue import EXPERIMENTS, SCALES, SETTINGS, Experiment, Scale, Setting
-from gents_gym.experiments.page import draw_against, make_page
+from gents_gym.experiments.page import draw_figures, make_page
 from gents_gym.files import write_whole
 from gents_gym.models.load import load_model
 from gents_gym.training.losses import Losses, exact_twin, measure
 
 SEED = 0
+FIRST_ORACLE = "logistic"  # while playing; others are fitted afterwards, once for all agents
 BLOCK = 50  # tasks whose oracles are fitted at once
 
 
@@ -61,13 +62,7 @@ def reproduce(
         for oracle in experiment.oracles
     }
     losses = _losses(experiment, place, size) if experiment.models else None
-    files = {}
-    for i, (title, part) in enumerate(records.items()):
-        files[f"{name}{'' if i == 0 else f'-{i + 1}'}.png"] = draw_regret(
-            part, f"{place.env}, {title.partition(',')[0]}"
-        )
-    if experiment.against:
-        files[f"{name}-against.png"] = draw_against(experiment, next(iter(records.values())), size.horizon)
+    files = draw_figures(name, place.env, experiment, records, size.horizon)
     command = f"gents-gym reproduce {name} --setting {setting} --scale {scale}"
     text = make_page(name, command, size, experiment, records, losses, time.perf_counter() - started)
     try:
@@ -103,10 +98,9 @@ def _play(
 ) -> Evaluation:
     """Return the evaluation of the experiment's agents with so many tasks side by side."""
     env = place.env if size.horizon == 500 else f"{place.env}(horizon={size.horizon})"
-    timed = len(experiment.blocks) > 1
-    tasks = min(size.tasks, max(4, block)) if timed else size.tasks
-    config = EvaluationConfig(experiment.agents, (env,), tasks, seed=SEED, oracle=place.oracle, block=block)
-    return evaluate(config, out / f"run{block}", workers=1 if timed else workers, on_cell=on_cell)
+    tasks = min(size.tasks, max(4, block)) if experiment.timed else size.tasks
+    config = EvaluationConfig(experiment.agents, (env,), tasks, seed=SEED, oracle=FIRST_ORACLE, block=block)
+    return evaluate(config, out / f"run{block}", workers=1 if experiment.timed else workers, on_cell=on_cell)
 
 
 def _how_many(found: Evaluation, block: int) -> str:

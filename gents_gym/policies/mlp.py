@@ -32,6 +32,9 @@ class MLP:
     One hidden layer of rectified units, Adam on the log loss with an L2 penalty, the rows in a new order in each epoch,
     until the loss of ``patience`` epochs is no better by ``tolerance``. The start and the orders come from ``seed``, so
     a table has one fitted policy. Binary outcomes; contexts alone are features.
+
+    Where a table like this one was fitted before, a short training ends at nearly the same policy. It begins at the
+    same first weights too: networks that go on from table to table drift away from what a fresh one would be.
     """
 
     width: int = 100  # hidden units
@@ -39,8 +42,9 @@ class MLP:
     learning_rate: float = 1e-3  # of Adam
     batch: int = 200  # rows per step
     max_epochs: int = 200  # from scratch
-    warm_epochs: int = 20  # from an earlier solution
-    warm_learning_rate: float = 1e-2  # from an earlier solution: as far a way in fewer steps
+    short_epochs: int = 15  # of a short training: as far a way in fewer and longer steps
+    short_batch: int = 100
+    short_learning_rate: float = 1e-2
     tolerance: float = 1e-4  # what counts as a better loss
     patience: int = 10  # epochs without a better loss before training stops
     seed: int = 0  # of the first weights and of the rows' orders
@@ -48,10 +52,10 @@ class MLP:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        for name in ("width", "batch", "max_epochs", "warm_epochs", "patience"):
+        for name in ("width", "batch", "max_epochs", "short_epochs", "short_batch", "patience"):
             check_integer(name, getattr(self, name), 1)
         check_integer("seed", self.seed, 0)
-        for name in ("learning_rate", "warm_learning_rate"):
+        for name in ("learning_rate", "short_learning_rate"):
             check_number(name, getattr(self, name), 0, above=True)
         for name in ("alpha", "tolerance"):
             check_number(name, getattr(self, name), 0)
@@ -68,7 +72,7 @@ class MLP:
         Args:
             contexts: (B, T, D).
             outcomes: (B, T, A), each 0 or 1.
-            warm_start: An earlier solution to start from; ``warm_epochs`` then bound the training.
+            warm_start: An earlier solution of a table like this one: a short training will do.
             weights: (B, T, A), each 0 or 1, or None for ones; a zero takes the row out.
         """
         table = BinaryTable(contexts, outcomes, weights)
@@ -76,27 +80,22 @@ class MLP:
             raise InputError("weights must be 0 or 1 for the MLP policy class, got others")
         constant = table.constants()
         x = _columns(table.contexts)
-        units, biases = self._start(table, x.shape[1], warm_start)
-        epochs, learning_rate = self.max_epochs, self.learning_rate
+        units, biases = self._start(table, x.shape[1])
+        epochs, batch, rate = self.max_epochs, self.batch, self.learning_rate
         if warm_start is not None:
-            epochs, learning_rate = self.warm_epochs, self.warm_learning_rate
+            epochs, batch, rate = self.short_epochs, self.short_batch, self.short_learning_rate
         uniform = np.random.default_rng([self.seed, 1]).random((x.shape[2], epochs))
         y, counted = np.ascontiguousarray(table.outcomes.swapaxes(1, 2)), np.zeros((0, 0, 0), bool)
         if table.weights is not None:
             counted = np.ascontiguousarray(table.weights.swapaxes(1, 2) > 0)
-        rule = (self.alpha, learning_rate, min(self.batch, x.shape[2]), self.tolerance, self.patience)
+        rule = (self.alpha, rate, min(batch, x.shape[2]), self.tolerance, self.patience)
         took = train_networks(x, y, counted, np.isnan(constant), units, biases, uniform, *rule)
         return MLPPolicy(units, biases, took, table.contexts.shape[2], constant=constant, reward_fn=self.reward_fn)
 
-    def _start(self, table: BinaryTable, size: int, warm_start: MLPPolicy | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first weights, (B, A, W, size+2) and (B, A): an earlier solution's, or each action's own draw."""
+    def _start(self, table: BinaryTable, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first weights, (B, A, W, size+2) and (B, A): each action's own draw."""
         n_tasks, _, n_context = table.contexts.shape
         shape = (n_tasks, table.outcomes.shape[2], self.width, size + 2)
-        if warm_start is not None:
-            if warm_start.context_dim != n_context:
-                raise InputError(f"warm_start must be of contexts of size D={n_context}, got {warm_start.context_dim}")
-            units = check_array("warm_start", warm_start.units, "(B, A, W, K+2)", shape)
-            return units.copy(), warm_start.biases.copy()
         rng = np.random.default_rng([self.seed, 0])
         inner, outer = np.sqrt(6 / (n_context + self.width)), np.sqrt(6 / (self.width + 1))  # Glorot's bounds
         units = np.zeros(shape[1:], np.float32)

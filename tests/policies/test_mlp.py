@@ -144,16 +144,32 @@ def test_rows_of_weight_zero_are_left_out():
         MLP().fit(contexts, outcomes, weights=weights / 2)
 
 
-def test_a_warm_start_goes_on_from_the_earlier_solution():
+def test_a_warm_start_shortens_the_training_and_leaves_nothing_else():
     contexts, outcomes = tables()
-    cold = MLP(warm_epochs=3).fit(contexts, outcomes)
-    before = cold.units.copy()
-    warm = MLP(warm_epochs=3).fit(contexts, outcomes, warm_start=cold)
-    assert np.array_equal(cold.units, before)
-    assert (warm.epochs == 3).all()
-    assert 0 < np.abs(warm.units - cold.units).max() < 0.1
-    with pytest.raises(InputError, match=r"warm_start must have shape \(B, A, W, K\+2\)"):
-        MLP(width=7).fit(contexts, outcomes, warm_start=cold)
+    earlier = MLP(max_epochs=3).fit(contexts, 1 - outcomes)
+    short = MLP(short_epochs=4, short_batch=30, short_learning_rate=0.02).fit(contexts, outcomes, warm_start=earlier)
+    fresh = MLP(max_epochs=4, batch=30, learning_rate=0.02).fit(contexts, outcomes)
+    assert np.array_equal(short.units, fresh.units)
+    assert np.array_equal(short.biases, fresh.biases)
+    assert (short.epochs == 4).all()
+
+
+def test_a_short_training_chooses_as_a_long_one_nearly_as_often_as_another_seed_does():
+    rng = np.random.default_rng(0)
+    contexts = rng.normal(size=(12, 500, 5))
+    chances = 1 / (1 + np.exp(-(contexts @ rng.normal(size=(12, 5, 4)) + 1)))
+    outcomes = (rng.random(chances.shape) < chances).astype(np.float32)
+    long = MLP().fit(contexts, outcomes)
+    choices = {
+        "long": long,
+        "seed": MLP(seed=1).fit(contexts, outcomes),
+        "short": MLP().fit(contexts, outcomes, warm_start=long),
+        "shorter": MLP(short_epochs=2).fit(contexts, outcomes, warm_start=long),
+    }
+    best = {name: policy.logits(contexts).argmax(2) for name, policy in choices.items()}
+    agree = {name: (best[name] == best["long"]).mean() for name in ("seed", "short", "shorter")}
+    assert agree["short"] > agree["seed"] - 0.03
+    assert agree["shorter"] < agree["seed"] - 0.03
 
 
 def test_columns_of_one_outcome_predict_it_and_rewards_are_applied():
@@ -173,7 +189,8 @@ def test_columns_of_one_outcome_predict_it_and_rewards_are_applied():
         ({"width": 0}, "width must be at least 1, got 0"),
         ({"max_epochs": 0}, "max_epochs must be at least 1, got 0"),
         ({"learning_rate": 0}, "learning_rate must be above 0, got 0"),
-        ({"warm_learning_rate": -1}, "warm_learning_rate must be above 0, got -1"),
+        ({"short_learning_rate": -1}, "short_learning_rate must be above 0, got -1"),
+        ({"short_batch": 0}, "short_batch must be at least 1, got 0"),
         ({"alpha": -1}, "alpha must be at least 0, got -1"),
         ({"seed": -1}, "seed must be at least 0, got -1"),
     ],
@@ -197,8 +214,6 @@ def test_contexts_of_another_size_are_refused():
     for wrong in (contexts[..., :3], contexts[:1], np.concatenate([contexts, contexts], axis=2)):
         with pytest.raises(InputError, match=r"contexts must have shape \(B, T, D\)"):
             policy.scores(wrong)
-    with pytest.raises(InputError, match="warm_start must be of contexts of size D=3, got 5"):
-        MLP().fit(contexts[..., :3], outcomes, warm_start=policy)
 
 
 def test_a_batch_larger_than_the_table_is_the_table():
