@@ -204,7 +204,7 @@ def test_ctrl_c_says_how_to_go_on(monkeypatch, capsys, tmp_path):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "evaluate", stop)
+    monkeypatch.setattr("gents_gym.commands.evaluate.evaluate", stop)
     assert main(monkeypatch, "evaluate", "--agents", "random", "--out", tmp_path) == 130
     assert f"stopped; the same command goes on with what is in {tmp_path}" in capsys.readouterr().err
 

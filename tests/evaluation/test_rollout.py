@@ -5,7 +5,9 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from gents_gym import InputError, Rollout, make_agent, rollout
+from gents_gym.evaluation.regret import oracle_actions, regret
 from gents_gym.evaluation.rollout import join, summarize
+from gents_gym.policies.logistic import Logistic
 from gents_gym.tasks.news import News
 from gents_gym.tasks.synthetic import Synthetic
 
@@ -207,6 +209,22 @@ def test_another_oracle_and_a_policy_class_object():
     record = rollout(make(), make_agent("random"), oracle=First())
     tasks = Synthetic(horizon=30).sample(0, range(4))
     assert np.array_equal(record.regret["oracle"], tasks.outcomes[:, :, 0] - record.rewards)
+
+
+def test_an_oracle_is_fitted_once_for_the_agents_that_meet_the_same_tasks(monkeypatch):
+    fits = []
+    fit = Logistic.fit
+    monkeypatch.setattr(Logistic, "fit", lambda self, *tables, **more: fits.append(1) or fit(self, *tables, **more))
+    records = [rollout(make(), agent, seed=77) for agent in ("random", "linucb")]
+    assert len(fits) == 1
+    tasks = Synthetic(horizon=30).sample(77, range(4))
+    for record in records:
+        expected = regret(tasks, record.actions, oracle_actions(tasks))
+        assert np.array_equal(record.regret["oracle"], expected["oracle"])
+    fits.clear()
+    rollout(make(), "random", seed=78)
+    rollout(make(), "random", seed=77, oracle="logistic(C=0.5)")
+    assert len(fits) == 2
 
 
 def test_a_policy_class_by_name_needs_fit_alone(tmp_path, monkeypatch):
