@@ -29,7 +29,7 @@ class TSGen:
     policy: str | PolicyClass = "logistic"  # the policy class that is fitted
     m: int | None = None  # imputed rows per action; None: the whole table, which needs a known horizon
     samples: int = 1  # completed tables per decision
-    warm_start: bool = True  # fits start at the previous decision's solution
+    warm_start: bool = True  # whether fits are told the previous decision's solution
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -172,7 +172,7 @@ class GenUCB:
     m: int | None = 64  # imputed rows per action; None: the whole table
     samples: int = 8  # completed tables per decision
     quantile: float = 0.75  # of the scores
-    warm_start: bool = True  # fits start at the previous decision's solution
+    warm_start: bool = True  # whether fits are told the previous decision's solution
 
     def __post_init__(self) -> None:
         """Check the options."""
