@@ -46,6 +46,8 @@ MODELS = {
     "synthetic-paper-layers1": "synthetic-paper-layers1",
     "synthetic-paper-layers2": "synthetic-paper-layers2",
     "news-filter": "news-filter",  # of the bundled corpus
+    "news-filter-100": "news-filter-100",
+    "news-filter-1000": "news-filter-1000",
     "news-filter-blind": "news-filter-blind",  # which sees no embeddings
     "news-paper": "news-paper",
 }
