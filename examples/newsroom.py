@@ -19,7 +19,7 @@ from gents_gym.agents.ts_gen import TSGen
 from gents_gym.news.models import Encoder, Source
 from gents_gym.news.prepare import fit_projection
 from gents_gym.training.data import read_logs
-from gents_gym.training.run import split_actions, train_to_folder
+from gents_gym.training.run import split_actions
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--headlines", type=Path, help="CSV of articles; none: both files are invented")
@@ -29,6 +29,8 @@ parser.add_argument("--days", type=int, default=200, help="days of ten articles 
 parser.add_argument("--readers", type=int, default=500, help="readers to invent for each day")
 parser.add_argument("--epochs", type=int, default=3)
 arguments = parser.parse_args()
+if (arguments.headlines is None) != (arguments.impressions is None):
+    parser.error("--headlines and --impressions must be given together")
 out = arguments.out
 out.mkdir(parents=True, exist_ok=True)
 news = gents_gym.make_tasks("news", horizon=arguments.readers)
@@ -71,7 +73,8 @@ features = {"action": seen, **{f"z{j}": column for j, column in enumerate(column
 pq.write_table(pa.table(features), out / "articles.parquet")
 rows, held_out = split_actions(read_logs(out / "log.parquet", out / "articles.parquet"), 0.1, seed=0)
 config = gents_gym.preset_config("filter", "news", horizon=200, epochs=arguments.epochs)
-model = train_to_folder(rows, held_out, config, out / "model")
+model, _ = gents_gym.train(rows, held_out, config)
+model.save_pretrained(out / "model")
 
 # 3. Rank tomorrow's articles for every reader who comes, show the first, and learn from the click.
 agent = TSGen(model, m=64)

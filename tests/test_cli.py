@@ -278,6 +278,8 @@ def test_news_models_train_and_stand_beside_the_exact_twin(monkeypatch, capsys, 
     for name, *options in (("seeing",), ("blind", "--blind")):
         sizes = ("--preset", "filter(context_features=0, prior_width=4)")
         assert main(monkeypatch, "train", *small, *sizes, *options, "--out", tmp_path / name) == 0
+    assert "blind to action features" in (tmp_path / "blind" / "README.md").read_text()
+    assert "blind to action features" not in (tmp_path / "seeing" / "README.md").read_text()
     config = json.loads((tmp_path / "blind" / "config.json").read_text())
     assert config["config"]["prior_width"] == 4
     assert config["notes"]["space"] == load_corpus().space
@@ -290,8 +292,9 @@ def test_news_models_train_and_stand_beside_the_exact_twin(monkeypatch, capsys, 
     (closed,) = [line for line in shown.splitlines() if "closes" in line]
     assert f"from {names[1]} to exact, {names[0]} closes (± 95 %): " in closed
     assert " over the first 1, " in closed
-    assert main(monkeypatch, *measured, "--models", *names) == 2
-    assert "models must name" in capsys.readouterr().err
+    for blind, models in ((names[1], names), (names[1], [names[0], "exact"]), ("exact", [*names, "exact"])):
+        assert main(monkeypatch, *measured[:-1], blind, "--models", *models) == 2
+        assert "blind must be one of the models beside 'exact'" in capsys.readouterr().err
 
 
 def test_news_from_invented_headlines_to_an_environment(monkeypatch, capsys, tmp_path):

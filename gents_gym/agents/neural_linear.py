@@ -46,6 +46,7 @@ class NeuralLinearTS:
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._info = info
+        check_array("action_features", info.action_features, "(B, A, F)", (len(info), info.n_actions, -1))
         self._features = self._model_features(info.action_features, info.context_dim, info.space)
         size = self._features(info.action_features[:1, 0], np.zeros((1, info.context_dim))).shape[1]
         prior = choose_prior("neural-linear-ts", self.prior, size, self.noise, self.fitted)

@@ -122,8 +122,9 @@ class Losses:
             raise InputError(f"out must be a new file in a folder that exists, got '{self.out}'")
         if not self.models:
             raise InputError("models must name at least one model, got none")
-        if self.blind is not None and not {self.blind, "exact"} <= {*self.models}:
-            raise InputError(f"models must name {self.blind!r} and 'exact' with --blind, got {', '.join(self.models)}")
+        if self.blind is not None and (self.blind == "exact" or not {self.blind, "exact"} <= {*self.models}):
+            told = f"{self.blind!r} of {', '.join(self.models)}"
+            raise InputError(f"blind must be one of the models beside 'exact', which must be one too, got {told}")
         distribution = env_distribution(self.env)
         models = {name: exact_twin(distribution) if name == "exact" else load_model(name) for name in self.models}
         horizon = distribution.sample(0, [0]).horizon

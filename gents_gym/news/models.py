@@ -113,15 +113,22 @@ def _load(kind: str, name: str, auto_class: str, source: Source) -> tuple[Any, A
     if local and not source.allow_pickle_weights and not any(folder.glob("*.safetensors")):
         hint = "convert them, or say --allow-pickle-weights"
         raise InputError(f"{kind} model '{name}' must have weights as safetensors, got none there: {hint}")
-    options: dict[str, Any] = {"local_files_only": source.local_files_only or local}
+    options: dict[str, Any] = {"local_files_only": source.local_files_only or local, "trust_remote_code": False}
     place = str(folder) if local else name
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
+        if len(tokenizer) <= len(tokenizer.all_special_tokens):
+            raise ValueError("it has no tokenizer files, or ones without words")
         if not source.allow_pickle_weights:
             options["use_safetensors"] = True
-        model = getattr(transformers, auto_class).from_pretrained(place, **options)
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
+        auto = getattr(transformers, auto_class)
+        model, loaded = auto.from_pretrained(place, output_loading_info=True, **options)
+        # What a file lacks is drawn at random; of that, only a pooler is never used.
+        if lacking := sorted(key for key in loaded["missing_keys"] if "pooler" not in key):
+            raise ValueError(f"its weights lack {', '.join(lacking[:3])}")
+        model.eval()(**_tokens(tokenizer, ["headline " * MAX_TOKENS]))  # what cannot read a long headline shows here
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, IndexError) as error:
         reason = " ".join(str(error).split())[:300]
         hint = "" if local else " (offline, give a folder, or 'minilm', 'vader' and 'f-score', which need no hub)"
         raise InputError(f"{kind} model '{name}' cannot be loaded{hint}: {reason}") from error
-    return tokenizer, model.eval()
+    return tokenizer, model

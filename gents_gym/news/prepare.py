@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from gents_gym.checks import InputError, check_integer, check_number
-from gents_gym.files import PLAN, open_run, remove_parts, write_whole
+from gents_gym.files import PLAN, held, open_run, remove_parts, write_whole
 from gents_gym.news import score
 from gents_gym.news.corpus import MANIFEST, SCORES, Corpus, Projection, load_corpus, write_corpus
 from gents_gym.news.models import Classifier, Encoder, Source
@@ -81,15 +81,20 @@ def prepare(config: PrepareConfig, out: str | Path, on_part: Callable[[int, int]
     splits = split(headlines, config.train, config.validation, config.seed)
     target = None if config.space is None else load_corpus(None if config.space == "bundled" else config.space)
     _check_dimensions(config, splits.count("train"), target)
-    told = {**asdict(config), "headlines": config.headlines.name}
+    told = {**asdict(config), "headlines": Path(config.headlines).name}
     plan = json.loads(json.dumps({"config": told, "rows": counts, "headlines": _digest(headlines)}))
+    if target is not None:
+        plan["space"] = target.space  # another corpus may lie in that folder by now
     if not _finished(out, plan):
         models = _models(config)  # bad names show before the folder is made
-        _check_width(models.encoder(["A headline"]).shape[1], config.dimensions, target)
+        trial = models(["A headline"])  # a missing package shows here, and not after hours of embedding
+        _check_width(trial["embeddings"].shape[1], config.dimensions, target)
         open_run(out, plan)
-        embeddings, scores = _compute(headlines, models, out / "parts", on_part)
-        _finish(out, plan, headlines, splits, embeddings, scores, target)
-        _finished(out, plan)
+        with held("out", out):
+            _check_same(out / "parts", trial)
+            embeddings, scores = _compute(headlines, models, out / "parts", on_part)
+            _finish(out, plan, headlines, splits, embeddings, scores, target)
+            _finished(out, plan)
     return load_corpus(out)
 
 
@@ -155,6 +160,11 @@ class _Models(NamedTuple):
     encoder: Callable[[list[str]], np.ndarray]
     scorers: tuple[Callable[[list[str]], np.ndarray], ...]  # in the order of SCORES
 
+    def __call__(self, headlines: list[str]) -> dict[str, np.ndarray]:
+        """Return embeddings (n, E) and raw scores (n, 2)."""
+        scores = np.stack([scorer(headlines) for scorer in self.scorers], axis=1)
+        return {"embeddings": self.encoder(headlines), "scores": scores}
+
 
 def _models(config: PrepareConfig) -> _Models:
     offline = {"sentiment": {"vader": score.sentiment}, "formality": {"f-score": score.formality}}
@@ -162,24 +172,32 @@ def _models(config: PrepareConfig) -> _Models:
     for kind in SCORES:
         name, label = getattr(config, kind), getattr(config, f"{kind}_label")
         scorers.append(offline[kind].get(name) or Classifier(kind, name, label, config.source))
-    for scorer in scorers:
-        scorer(["A headline"])  # a missing package shows here, and not after hours of embedding
     return _Models(Encoder(config.encoder, config.source, config.pooling), tuple(scorers))
+
+
+def _check_same(folder: Path, trial: dict[str, np.ndarray]) -> None:
+    """Raise where the models' ``trial`` is not that of the run to go on with: folders and hubs change."""
+    folder.mkdir(exist_ok=True)
+    path = folder / "trial.safetensors"
+    kept = _saved(path)
+    if kept is None:
+        write_whole(path, save(trial))
+    elif not all(np.allclose(kept[name], trial[name], rtol=1e-3, atol=1e-3) for name in trial):
+        rule = "encoder, sentiment and formality must be the models that the unfinished run began with"
+        raise InputError(f"{rule}, got others: remove '{folder.parent}' and start again")
 
 
 def _compute(
     headlines: list[str], models: _Models, folder: Path, on_part: Callable[[int, int], None] | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return embeddings (n, E) and raw scores (n, 2); each part is saved when it is done."""
-    folder.mkdir(exist_ok=True)
     remove_parts(folder)
     parts = []
     for first in range(0, len(headlines), PART):
         path, texts = folder / f"{first:09d}.safetensors", headlines[first : first + PART]
         part = _saved(path)
         if part is None:
-            scores = np.stack([scorer(texts) for scorer in models.scorers], axis=1)
-            part = {"embeddings": models.encoder(texts), "scores": scores}
+            part = models(texts)
             write_whole(path, save(part))
         parts.append(part)
         if on_part is not None:

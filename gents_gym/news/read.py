@@ -12,6 +12,7 @@ from gents_gym.checks import InputError, check_choice, check_integer
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".txt": "lines"}
 COLUMNS = ("headline", "title")  # looked for where no column is named
 MIND_TITLE = 3  # of news.tsv: id, category, subcategory, title, abstract, url, …
+SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which JSON can hold and files of text cannot
 MIND_ROW = re.compile(r"N\d+\t[^\t]*\t[^\t]*\t")
 
 
@@ -26,7 +27,7 @@ def read_headlines(
         path: The file, in UTF-8.
         format: "mind", "csv", "tsv", "jsonl", "lines", or "auto": by the name's ending, and by the first line.
         column: The column of a CSV, TSV or JSON lines file; None: "headline" or "title".
-        max_length: A longer headline is an error: most likely it is another column, or a quote that never closes.
+        max_length: A longer headline is an error: most likely it is another column.
     """
     check_integer("max_length", max_length, 1)
     lines = _lines(Path(path))
@@ -58,13 +59,12 @@ def _lines(path: Path) -> list[str]:
     except OSError as error:
         raise InputError(f"headlines must be a readable file, got '{path}' ({error.strerror})") from error
     try:
-        text = data.decode("utf-8-sig")
+        text, bad = data.decode("utf-8-sig"), data.find(b"\0")  # UTF-16 of plain English decodes, with these
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        hint = "convert it first, for instance with iconv"
-        raise InputError(
-            f"headlines must be UTF-8, got byte 0x{data[error.start]:02x} in line {line} of '{path}': {hint}"
-        ) from error
+        bad = error.start
+    if bad >= 0:
+        where = f"byte 0x{data[bad]:02x} in line {1 + data.count(10, 0, bad)} of '{path}'"
+        raise InputError(f"headlines must be UTF-8, got {where}: convert it first, for instance with iconv")
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
@@ -91,7 +91,8 @@ def _mind(lines: list[str], format: str, column: str | None, path: str) -> Itera
 
 
 def _table(lines: list[str], format: str, column: str | None, path: str) -> Iterator[tuple[int, str]]:
-    reader = csv.reader((line + "\n" for line in lines), delimiter="," if format == "csv" else "\t")
+    # Strict: a quote that is opened by mistake would join rows in silence.
+    reader = csv.reader((line + "\n" for line in lines), delimiter="," if format == "csv" else "\t", strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
         index = header.index(_column(column, header, f"'{path}'"))
@@ -101,9 +102,8 @@ def _table(lines: list[str], format: str, column: str | None, path: str) -> Iter
                 raise InputError(f"every row must have the column {header[index]!r}, got {where}")
             yield reader.line_num, row[index] if row else ""
     except csv.Error as error:
-        raise InputError(
-            f"headlines must be a {format.upper()} file, got '{path}' ({error} in line {reader.line_num})"
-        ) from error
+        rule = f"headlines must be a {format.upper()} file, got '{path}' ({error} in line {reader.line_num})"
+        raise InputError(f"{rule}: close quoted cells and double their quotes, or give JSON lines") from error
 
 
 def _json(lines: list[str], format: str, column: str | None, path: str) -> Iterator[tuple[int, str]]:
@@ -113,14 +113,14 @@ def _json(lines: list[str], format: str, column: str | None, path: str) -> Itera
             continue
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"every line must be a JSON object, got line {number} of '{path}' ({error})") from error
         if not isinstance(row, dict):
             raise InputError(
                 f"every line must be a JSON object, got a {type(row).__name__} in line {number} of '{path}'"
             )
         value = row[_column(column, list(row), f"line {number} of '{path}'")]
-        if value is not None and not isinstance(value, str):
+        if value is not None and not (isinstance(value, str) and SURROGATE.search(value) is None):
             raise InputError(f"headlines must be texts, got {value!r} in line {number} of '{path}'")
         yield number, value or ""
 

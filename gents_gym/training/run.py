@@ -134,6 +134,7 @@ def model_card(model: SequenceModel, notes: dict[str, Any]) -> str:
     """Return the model card: what it is, what it was trained on, and how well it predicts."""
     loss, chosen, config = notes["validation_loss"], notes["chosen"], notes["config"]
     error = "" if loss["se"] is None else f" ± {loss['se']:.4f}"
+    blind = ", blind to action features" if config["blind"] else ""
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     return f"""# A `{model.kind}` sequence model
 
@@ -142,7 +143,7 @@ Load it with `gents_gym.load_model(folder)`.
 
 | | |
 |---|---|
-| made by | gents_gym {notes["gents_gym"]}, preset `{config["preset"]}` |
+| made by | gents_gym {notes["gents_gym"]}, preset `{config["preset"]}`{blind} |
 | sizes | action features {model.config.action_dim}, contexts {model.config.context_dim}, parameters {n_parameters} |
 | data | {notes["source"]} |
 | training | {notes["actions"]["training"]} actions, {notes["rows"]["training"]} rows |

@@ -82,8 +82,9 @@ def _spread_out(model: SequenceModel, batch: Batch) -> None:
     information += (1 + 1e-3 * np.trace(information) / len(information)) * np.eye(len(information))  # units may idle
     last: Any = model.context_map[-1]
     _, directions = eigh(scores.T @ scores, information)  # in rising order
+    most = torch.from_numpy(directions[:, ::-1][:, : len(last.weight) - 1].T.copy())  # a narrow layer has fewer
     with torch.no_grad():
-        last.weight[1:] = torch.from_numpy(directions[:, ::-1][:, : len(last.weight) - 1].T.copy())
+        last.weight[1 : 1 + len(most)] = most
 
 
 class Hierarchy(NamedTuple):

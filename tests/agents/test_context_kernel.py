@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from gents_gym import InputError, make_agent, rollout
+from gents_gym import InputError, TaskInfo, make_agent, rollout
 from gents_gym.agents.context_kernel import map_contexts
 from gents_gym.agents.imputation import AutoregressiveImputer
 from gents_gym.agents.ts_gen import TSGen
@@ -105,6 +105,11 @@ def test_agents_play_headlines_with_a_model_of_their_space_alone(agent):
     model.bank = torch.zeros(20, 5)
     model.space = News().headlines.space
     assert rollout(news, make_agent(agent, model=model)).actions.shape == (2, 5)
+    tasks = News(horizon=5).sample(0, range(2))
+    features = tasks.action_features.copy()
+    features[0, 3, 7] = np.nan
+    with pytest.raises(InputError, match=r"action_features must be finite, got nan at index \(0, 3, 7\)"):
+        make_agent(agent, model=model).reset(TaskInfo(features, 10, 5, 5), [stream(0, "agent", i) for i in range(2)])
     model.space = "another"
     with pytest.raises(InputError, match="action_features must be of the space 'another' for this model"):
         rollout(news, make_agent(agent, model=model))

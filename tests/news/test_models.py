@@ -1,6 +1,7 @@
 """Encoders and classifiers against the models themselves, one headline at a time."""
 
 import hashlib
+import json
 import shutil
 
 import numpy as np
@@ -99,6 +100,44 @@ def test_pickle_weights_only_where_the_user_says_so(tiny, tmp_path):
         Encoder(str(folder), Source())
     found = Encoder(str(folder), Source(allow_pickle_weights=True))(HEADLINES)
     assert np.allclose(found, Encoder(str(tiny[0]["encoder"]), Source())(HEADLINES))
+
+
+def copy_of(folder, tmp_path, ignore="nothing", **changes):
+    """Return a copy of a model's folder without some files, its configuration changed."""
+    shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns(ignore))
+    path = tmp_path / "copy" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    return tmp_path / "copy"
+
+
+def test_weights_that_the_file_lacks_are_not_drawn_at_random(tiny, tmp_path):
+    folder = copy_of(tiny[0]["encoder"], tmp_path, id2label={0: "NEGATIVE", 1: "POSITIVE"})
+    with pytest.raises(InputError, match=r"sentiment model .* cannot be loaded: its weights lack classifier\.bias"):
+        Classifier("sentiment", str(folder), "positive", Source())
+
+
+def test_a_folder_without_a_tokenizer(tiny, tmp_path):
+    folder = copy_of(tiny[0]["encoder"], tmp_path, "tokenizer*")
+    with pytest.raises(InputError, match=r"encoder model .* cannot be loaded: .*tokenizer"):
+        Encoder(str(folder), Source())
+
+
+def test_a_tokenizer_that_cannot_pad(tiny, tmp_path):
+    folder = copy_of(tiny[0]["encoder"], tmp_path)
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "pad_token"}))
+    with pytest.raises(InputError, match=r"encoder model .* cannot be loaded: .*padding token"):
+        Encoder(str(folder), Source())
+
+
+def test_code_of_a_folder_is_not_run(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("builtins.input", lambda *_: "y")  # nobody is asked
+    mine = {"model_type": "mine", "auto_map": {"AutoConfig": "own.Config", "AutoModel": "own.Model"}}
+    folder = copy_of(tiny[0]["encoder"], tmp_path, **mine)
+    (folder / "own.py").write_text(f"open({str(tmp_path / 'run')!r}, 'w')")
+    with pytest.raises(InputError, match=r"encoder model .* cannot be loaded: .*custom code"):
+        Encoder(str(folder), Source())
+    assert not (tmp_path / "run").exists()
 
 
 def test_minilm_is_checked_before_use(monkeypatch, tmp_path):

@@ -1,6 +1,7 @@
 """Preparing a corpus: splits, normalisation and projection by hand, killed runs, bad input."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import gymnasium as gym
@@ -119,6 +120,26 @@ def test_another_run_in_the_same_folder_is_refused(config, tmp_path):
         prepare(config, tmp_path / "out")
 
 
+def test_an_unfinished_run_goes_on_with_its_models_alone(config, tmp_path, monkeypatch):
+    def kill(done, total):
+        raise KilledError
+
+    with pytest.raises(KilledError):
+        prepare(config, tmp_path / "out", kill)
+    embed = Encoder.__call__
+    monkeypatch.setattr(Encoder, "__call__", lambda self, texts: embed(self, texts) + np.float32(0.1))
+    with pytest.raises(InputError, match="must be the models that the unfinished run began with, got others: remove"):
+        prepare(config, tmp_path / "out")
+
+
+def test_a_folder_has_one_writer(config, tmp_path):
+    def second(done, total):
+        with pytest.raises(InputError, match="out must have one writer at a time"):
+            prepare(config, tmp_path / "out")
+
+    assert len(prepare(config, tmp_path / "out", second)) == 200
+
+
 def test_splits_are_disjoint_and_do_not_depend_on_the_order():
     names = split(HEADLINES, None, None, 0)
     assert [names.count(name) for name in ("train", "validation", "test")] == [120, 30, 50]
@@ -140,6 +161,10 @@ def test_another_corpus_can_share_the_space(config, tmp_path):
     own = prepare(replace(config, seed=5), tmp_path / "own")
     assert second.space == first.space != own.space
     assert np.array_equal(second.embeddings, first.embeddings)
+    shutil.rmtree(tmp_path / "first")
+    (tmp_path / "own").rename(tmp_path / "first")  # another space under the old name
+    with pytest.raises(InputError, match="out must be a new or empty folder"):
+        prepare(replace(config, dimensions=None, space=str(tmp_path / "first"), seed=5), tmp_path / "second")
     with pytest.raises(
         InputError, match=r"pooling must be 'mean', as that of the corpus '.*first' whose .*, got 'cls'"
     ):

@@ -52,6 +52,7 @@ def test_csv_by_column_with_dates_quotes_and_line_breaks(tmp_path):
 
 
 def test_tsv_with_a_header_is_not_mind(tmp_path):
+    assert read_headlines(write(tmp_path, "a.tsv", 'title\n"A\ttab"\n5" heels\n'))[0] == ["A tab", '5" heels']
     assert read_headlines(write(tmp_path, "a.tsv", "id\ttitle\n1\tOne, two\n"))[0] == ["One, two"]
 
 
@@ -79,9 +80,13 @@ def test_plain_lines(tmp_path):
         ("a.csv", "", {}, r"must have a column .* with \[\]"),
         ("a.csv", "date,title\n1\n", {}, "every row must have the column 'title', got 1 columns in line 2"),
         ("a.txt", b"good\nb\xe9d\n", {}, "must be UTF-8, got byte 0xe9 in line 2 of .*iconv"),
+        ("a.txt", "English".encode("utf-16-le"), {}, "must be UTF-8, got byte 0x00 in line 1 of .*iconv"),
         ("a.txt", "ok\n" + "x" * 501, {}, "at most 500 characters, got 501 in line 2 of .*--max-length"),
         ("a.csv", 'title\n"' + "x" * 140_000, {}, "must be a CSV file, got .*field larger than field limit"),
-        ("a.csv", 'title\n"never closed\n' + "word\n" * 200, {}, "at most 500 characters, got"),
+        ("a.csv", 'title\n"never closed\nOne\nTwo', {}, "unexpected end of data in line 4.*or give JSON lines"),
+        ("a.tsv", 'id\ttitle\n1\t"Open\n2\tOne\n3\tsaid "no"\n', {}, "in line 4.*: close quoted cells and double"),
+        ("a.jsonl", '{"title": "half an emoji \\ud83d"}', {}, r"headlines must be texts, got 'half .*ud83d' in line 1"),
+        ("a.jsonl", '{"title": ' + "[" * 100_000, {}, "every line must be a JSON object, got line 1 of"),
         ("a.jsonl", '{"title": 3}', {}, "headlines must be texts, got 3 in line 1"),
         ("a.jsonl", '["title"]', {}, "every line must be a JSON object, got a list in line 1"),
         ("a.jsonl", '{"title"', {}, "every line must be a JSON object, got line 1 of"),

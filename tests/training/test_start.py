@@ -32,10 +32,10 @@ def explained(model, contexts):
     return 1 - left.var(axis=0) / wanted.var(axis=0)
 
 
-def new_model(seed=0):
+def new_model(seed=0, **sizes):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return FilterModel(FilterConfig(1, 3, **SIZES))
+        return FilterModel(FilterConfig(1, 3, **{**SIZES, **sizes}))
 
 
 def test_the_map_finds_what_all_actions_share_and_where_they_differ(monkeypatch):
@@ -79,6 +79,13 @@ def test_few_rows_and_idle_units_do_no_harm():
         model.context_map[2].bias.fill_(-100)  # no unit of the second layer ever wakes
     start._spread_out(model, gated(20, 3).resample(np.arange(20), 5, False, np.random.default_rng(0)))
     assert torch.isfinite(model.context_map[-1].weight).all()
+
+
+def test_more_features_than_hidden_units(monkeypatch):
+    monkeypatch.setattr(start, "MAP_STEPS", 2)
+    model = new_model(context_features=6, context_width=3)
+    start.fit_context_map(model, gated(20, 10), np.random.default_rng(0))
+    assert torch.isfinite(model.rows(torch.randn(4, 3))).all()
 
 
 @pytest.mark.parametrize("preset", ["filter", "paper"])
