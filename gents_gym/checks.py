@@ -106,7 +106,10 @@ def check_rngs(rngs: Sequence[Any], n_tasks: int) -> Sequence[Any]:
 
 def check_actions(value: Any, n_tasks: int, n_actions: int) -> np.ndarray:
     """Return ``value`` as (B,) action numbers, or raise unless each lies in [0, n_actions)."""
-    actions = np.asarray(value)
+    try:
+        actions = np.asarray(value)
+    except ValueError:  # a ragged list
+        raise InputError(f"action must have shape (B,)=({n_tasks},), got {value!r}") from None
     if actions.shape != (n_tasks,):
         raise InputError(f"action must have shape (B,)=({n_tasks},), got {actions.shape}")
     if actions.dtype.kind == "f" and np.isnan(actions).any():

@@ -44,8 +44,14 @@ class PerTask:
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return each object's action (B,)."""
         shown = self._observations(context)
-        actions = [self._told(i, "act", observation) for i, observation in enumerate(shown)]
+        actions = [self._act(i, observation) for i, observation in enumerate(shown)]
         return check_actions(actions, len(self._info), self._info.n_actions)
+
+    def _act(self, i: int, observation: dict[str, np.ndarray]) -> Any:
+        action = self._told(i, "act", observation)
+        if np.ndim(action) or np.asarray(action).dtype.kind not in "iu":
+            raise TaskError(f"action must be a whole number, got {action!r}", i)
+        return action
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell each object its own reward."""

@@ -1,3 +1,6 @@
+import re
+from types import SimpleNamespace
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -5,6 +8,7 @@ import pytest
 from gents_gym import InputError, TaskInfo, make_agent, rollout
 from gents_gym.agents.per_task import PerTask
 from gents_gym.bench.suite import LeanLinUCB
+from gents_gym.checks import TaskError
 from gents_gym.tasks.synthetic import Synthetic
 
 
@@ -96,6 +100,16 @@ def test_bad_agents_and_actions():
         PerTask("os:getcwd")
     with pytest.raises(InputError, match="unknown agent 'linucb'; known: none"):
         PerTask("linucb")
+
+
+@pytest.mark.parametrize("answer", [None, 1.0, True, [1], "1"])
+def test_an_action_that_is_no_number_is_told_with_its_task(answer):
+    answers = iter([0, 0, answer, 0])
+    agent = PerTask(lambda: SimpleNamespace(act=lambda observation: next(answers)))
+    agent.reset(TaskInfo(np.zeros((4, 3, 1)), 3, 2), [np.random.default_rng(i) for i in range(4)])
+    with pytest.raises(TaskError, match=re.escape(f"action must be a whole number, got {answer!r}")) as caught:
+        agent.act(np.zeros((4, 2)))
+    assert caught.value.position == 2
 
 
 def test_the_benchmarks_yardstick_plays_linucb():

@@ -21,30 +21,27 @@ def online(estimator: Any = ESTIMATOR, epsilon: float = 0.1) -> PerTask:
 
     Args:
         estimator: An unfitted classifier (``partial_fit``, ``predict_proba``) or regressor (``partial_fit``,
-            ``predict``), or "package.module:Class(option=value)".
+            ``predict``) on scikit-learn's ``BaseEstimator``, or "package.module:Class(option=value)".
         epsilon: The share of random actions.
     """
+    from sklearn.base import BaseEstimator, is_classifier
+
     made = make_object("estimator", estimator, {}, {}) if isinstance(estimator, str) else estimator
-    predicts = "predict_proba" if _classifies(made) else "predict"
-    if isinstance(made, type) or not (hasattr(made, "partial_fit") and hasattr(made, predicts)):
+    if not isinstance(made, BaseEstimator):
+        raise InputError(f"estimator must be an object on scikit-learn's BaseEstimator, got {made!r}")
+    predicts = "predict_proba" if is_classifier(made) else "predict"
+    if not (hasattr(made, "partial_fit") and hasattr(made, predicts)):
         raise InputError(f"estimator must be an object with partial_fit and {predicts}, got {made!r}")
     if check_number("epsilon", epsilon, 0) > 1:
         raise InputError(f"epsilon must be at most 1, got {epsilon}")
-    return PerTask(partial(_Task, made, epsilon), packages=("scikit-learn",))
-
-
-def _classifies(estimator: Any) -> bool:
-    from sklearn.base import is_classifier
-
-    return not isinstance(estimator, type) and is_classifier(estimator)
+    return PerTask(partial(_Task, made, predicts, epsilon), packages=("scikit-learn",))
 
 
 class _Task:
     """Plays one task."""
 
-    def __init__(self, estimator: Any, epsilon: float) -> None:
-        self._estimator, self._epsilon = estimator, epsilon
-        self._labels = _classifies(estimator)
+    def __init__(self, estimator: Any, predicts: str, epsilon: float) -> None:
+        self._estimator, self._predicts, self._epsilon = estimator, predicts, epsilon
 
     def reset(self, info: TaskInfo, rng: np.random.Generator) -> None:
         from sklearn.base import clone
@@ -64,13 +61,17 @@ class _Task:
         return int(np.argmax([self._predict(each, observation["context"][None]) for each in self._learners]))
 
     def _predict(self, learner: Any, context: np.ndarray) -> float:
-        return float(learner.predict_proba(context)[0, 1] if self._labels else learner.predict(context)[0])
+        labels = self._predicts == "predict_proba"
+        predicted = float(learner.predict_proba(context)[0, 1] if labels else learner.predict(context)[0])
+        if np.isnan(predicted):  # which argmax would take for the highest
+            raise InputError(f"estimator must predict a number, got nan of {learner!r}")
+        return predicted
 
     def observe(self, observation: dict[str, np.ndarray], action: int, reward: float) -> None:
         if action in self._untried:
             self._untried.remove(action)
         context = observation["context"][None]
-        if self._labels:
+        if self._predicts == "predict_proba":
             label = int(self._rng.random() < reward)  # exactly the reward where that is 0 or 1
             self._learners[action].partial_fit(context, [label], classes=[0, 1])
         else:

@@ -7,6 +7,7 @@ import json
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from gents_gym.types import TaskInfo
 # Every algorithm with what gives its files away: an attribute, or the module of its policy; the first that fits counts.
 ALGORITHMS = {
     "recurrent-ppo": ("sb3_contrib", "RecurrentPPO", "sb3_contrib.common.recurrent.policies"),
+    "maskable-ppo": ("sb3_contrib", "MaskablePPO", "sb3_contrib.common.maskable.policies"),
     "ppo": ("stable_baselines3", "PPO", "clip_range"),
     "trpo": ("sb3_contrib", "TRPO", "cg_max_steps"),
     "qrdqn": ("sb3_contrib", "QRDQN", "n_quantiles"),
@@ -44,21 +46,26 @@ class SB3:
         """Load the model."""
         check_flag("deterministic", self.deterministic)
         self.weight_files = (self.path,) if self.normalize is None else (self.path, self.normalize)
+        if not all(isinstance(path, str | Path) for path in self.weight_files):
+            raise InputError(f"path and normalize must be names of files, got {self.weight_files}")
         self._model = load(self.path, self.algorithm)
         contrib = type(self._model).__module__.startswith("sb3_contrib")
         self.packages = ("stable-baselines3", "sb3-contrib") if contrib else ("stable-baselines3",)
+        if not isinstance(space := self._model.observation_space, spaces.Dict):
+            raise InputError(f"path must be a model of Dict observations, got {space}")
+        for key in space:
+            check_choice("observation of the model:", key, _spaces(TaskInfo(np.zeros((1, 1, 1)), 1, 1)))
         self._statistics = None if self.normalize is None else _load_statistics(self.normalize)
-        keys = getattr(self._model.observation_space, "spaces", None)
-        if keys is None:
-            raise InputError(f"path must be a model of Dict observations, got {self._model.observation_space}")
-        for key in keys:
-            check_choice("observation of the model:", key, _shapes(TaskInfo(np.zeros((1, 1, 1)), 1, 1)))
+        if self._statistics is not None and (theirs := self._statistics.observation_space) != space:
+            raise InputError(
+                f"normalize must be of the model's observations, {space}, got '{self.normalize}' of {theirs}"
+            )
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks, or raise where the model was trained on other sizes."""
-        theirs = {key: space.shape for key, space in self._model.observation_space.spaces.items()}
-        ours = {key: shape for key, shape in _shapes(info).items() if key in theirs}
-        if theirs != ours:
+        theirs = self._model.observation_space
+        ours = spaces.Dict({key: space for key, space in _spaces(info).items() if key in theirs.spaces})
+        if any(not _alike(key, space, theirs[key]) for key, space in ours.items()):
             raise InputError(f"the tasks must have the observations of the model, {theirs}, got {ours}")
         if (actions := self._model.action_space) != spaces.Discrete(info.n_actions):
             raise InputError(f"the tasks must have the actions of the model, {actions}, got {info.n_actions}")
@@ -121,15 +128,22 @@ class SB3:
         return (bounds <= chance[:, :1] * bounds[:, -1:]).sum(axis=1)
 
 
-def _shapes(info: TaskInfo) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of one task's observations, of the environment and of ``PreviousStep``."""
+def _spaces(info: TaskInfo) -> dict[str, spaces.Space[Any]]:
+    """Return the spaces of one task's observations, as the environment and ``PreviousStep`` have them."""
     return {
-        "context": (info.context_dim,),
-        "action_features": info.action_features.shape[1:],
-        "previous_action": (info.n_actions,),
-        "previous_reward": (1,),
-        "time": (1,),
+        "context": spaces.Box(-1e6, 1e6, (info.context_dim,)),
+        "action_features": spaces.Box(-1e6, 1e6, info.action_features.shape[1:]),
+        "previous_action": spaces.Box(0, 1, (info.n_actions,)),
+        "previous_reward": spaces.Box(-1e6, 1e6, (1,)),
+        "time": spaces.Box(0, 50, (1,)),
     }
+
+
+def _alike(key: str, ours: spaces.Space[Any], theirs: spaces.Space[Any]) -> bool:
+    """Whether a model's observation is ours; contexts and features of foreign environments have bounds of their own."""
+    if key in ("context", "action_features"):
+        return isinstance(theirs, spaces.Box) and theirs.shape == ours.shape
+    return theirs == ours  # other wrappers have a "time" too, which counts otherwise
 
 
 def load(path: str, algorithm: str = "auto") -> Any:

@@ -1,5 +1,6 @@
 """Vowpal Wabbit's contextual bandits as agents: its command-line arguments in, one workspace per task out."""
 
+import re
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,13 @@ from gents_gym.checks import InputError, need
 from gents_gym.types import TaskInfo
 
 ARGS = "--cb_explore_adf -q ca -b 14"
+# Arguments that read or write files, open ports, end the process, print without end or take examples of another format;
+# and the seed, which is the task's own.
+REFUSED = re.compile(
+    "-[acdfhipr].*|--(audit|cache|csv|daemon|data|dictionary|dsjson|dump_json|epsilon_decay_audit|extra_metrics|"
+    "feature_mask|final_regressor|flatbuffer|help|initial_regressor|input_feature|invert_hash|json|output_feature|passes|"
+    "pid_file|port_file|predictions|print|random_seed|raw_predictions|readable_model|sendto|span_server|version).*"
+)
 
 
 def vw(args: str = ARGS) -> PerTask:
@@ -20,10 +28,13 @@ def vw(args: str = ARGS) -> PerTask:
     takes 32 bytes times 2 to the power of ``-b``: half a megabyte per task with 14, 9 with Vowpal Wabbit's own 18.
 
     Args:
-        args: Vowpal Wabbit's arguments; ``--cb_explore_adf`` must be among them, ``--random_seed`` is the task's own.
+        args: Vowpal Wabbit's arguments; ``--cb_explore_adf`` must be among them, files must not.
     """
     if not isinstance(args, str) or "--cb_explore_adf" not in args.split():
         raise InputError(f"args must be Vowpal Wabbit's, with --cb_explore_adf among them, got {args!r}")
+    for arg in args.split():
+        if REFUSED.fullmatch(arg):
+            raise InputError(f"args must neither name files, ports or a seed nor print, got {arg!r} in {args!r}")
     _workspace(args, 0)  # what Vowpal Wabbit has to say of them shows here
     return PerTask(partial(_Task, args), packages=("vowpalwabbit",))
 

@@ -2,6 +2,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from sklearn.linear_model import SGDClassifier, SGDRegressor
+from sklearn.naive_bayes import GaussianNB
 
 from gents_gym import InputError, TaskInfo, make_agent, rollout
 from gents_gym.agents.adapters.online import online
@@ -68,7 +69,8 @@ def test_it_learns_and_is_named_with_options():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"estimator": SGDClassifier}, "estimator must be an object with partial_fit and predict, got <class"),
+        ({"estimator": SGDClassifier}, "estimator must be an object on scikit-learn's BaseEstimator, got <class"),
+        ({"estimator": None}, "estimator must be an object on scikit-learn's BaseEstimator, got None"),
         ({"estimator": SGDClassifier()}, r"with partial_fit and predict_proba, got SGDClassifier\(\)"),
         ({"estimator": "sklearn.svm:SVC"}, r"estimator must be an object with partial_fit and predict_proba, got SVC"),
         ({"estimator": "sklearn.svm:SVD"}, "cannot import estimator"),
@@ -79,3 +81,16 @@ def test_it_learns_and_is_named_with_options():
 def test_bad_options(options, message):
     with pytest.raises(InputError, match=message):
         make_agent("online", **options)
+
+
+def test_a_learner_that_predicts_no_number_is_told():
+    """NumPy's argmax takes NaN for the highest."""
+    agent = start(online(GaussianNB(), epsilon=0))
+    for _ in range(3):
+        action = agent.act(np.zeros((1, 2)))
+        agent.observe(np.zeros((1, 2)), action, np.zeros(1))
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(InputError, match=r"must predict a number, got nan of GaussianNB\(\)"),
+    ):
+        agent.act(np.zeros((1, 2)))

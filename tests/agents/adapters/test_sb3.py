@@ -37,7 +37,8 @@ def make_model(name, previous=False):
         options |= {"buffer_size": 100, "learning_starts": 10}
     else:
         options |= {"n_steps": 32} | ({} if name == "A2C" else {"batch_size": 32})
-    return kind(policy, train_env(previous), **options).learn(64)
+    masks = {"use_masking": False} if name == "MaskablePPO" else {}
+    return kind(policy, train_env(previous), **options).learn(64, **masks)
 
 
 def predicted(model, previous, deterministic=True):
@@ -56,7 +57,7 @@ def predicted(model, previous, deterministic=True):
 
 
 @pytest.mark.parametrize("previous", [False, True])
-@pytest.mark.parametrize("name", ["PPO", "A2C", "DQN", "RecurrentPPO", "TRPO", "QRDQN"])
+@pytest.mark.parametrize("name", ["PPO", "A2C", "DQN", "RecurrentPPO", "TRPO", "QRDQN", "MaskablePPO"])
 def test_a_model_plays_what_its_own_predict_says(name, previous, tmp_path):
     model = make_model(name, previous)
     model.save(tmp_path / "model.zip")
@@ -66,7 +67,7 @@ def test_a_model_plays_what_its_own_predict_says(name, previous, tmp_path):
     assert type(load(tmp_path / "model.zip")) is type(model)
 
 
-@pytest.mark.parametrize("name", ["PPO", "RecurrentPPO"])
+@pytest.mark.parametrize("name", ["PPO", "RecurrentPPO", "MaskablePPO"])
 def test_drawn_actions_have_the_policys_chances(name, tmp_path):
     """2,000 copies of one task's first two steps: frequencies against the policy's own probabilities."""
     model, n = make_model(name, previous=True), 2000
@@ -81,7 +82,7 @@ def test_drawn_actions_have_the_policys_chances(name, tmp_path):
         x = context[t : t + 1]
         seen = {"context": x, "action_features": features[None], **shown}
         tensors = {key: torch.as_tensor(value, dtype=torch.float32) for key, value in seen.items()}
-        if name == "PPO":
+        if name != "RecurrentPPO":
             found = model.policy.get_distribution(tensors)
         else:
             found, state = model.policy.get_distribution(tensors, state, torch.tensor([float(t == 0)]))
@@ -153,7 +154,7 @@ def test_loading_leaves_the_global_generators_alone(tmp_path):
 def test_other_tasks_than_the_models_are_refused(tmp_path):
     make_model("PPO").save(tmp_path / "model.zip")
     agent = make_agent("sb3", path=str(tmp_path / "model.zip"))
-    with pytest.raises(InputError, match=r"the observations of the model, .*'context': \(5,\).*, got .*\(8,\)"):
+    with pytest.raises(InputError, match=r"the observations of the model, .*'context': .* \(5,\).*, got .* \(8,\)"):
         rollout(envs(context_dim=8), agent)
     sb3.PPO("MlpPolicy", gym.make("CartPole-v1"), n_steps=8, batch_size=8).save(tmp_path / "box.zip")
     with pytest.raises(InputError, match="path must be a model of Dict observations, got Box"):
@@ -164,6 +165,20 @@ def test_other_tasks_than_the_models_are_refused(tmp_path):
     sb3.PPO("MultiInputPolicy", wrapped, n_steps=8, batch_size=8).save(tmp_path / "clock.zip")
     with pytest.raises(InputError, match="unknown observation of the model: 'clock'"):
         make_agent("sb3", path=str(tmp_path / "clock.zip"))
+
+
+class Signs(gym.ObservationWrapper):
+    def __init__(self, env):
+        super().__init__(env)
+        self.observation_space = gym.spaces.Dict({**env.observation_space.spaces, "context": gym.spaces.MultiBinary(5)})
+
+
+def test_observations_of_other_wrappers_are_refused_though_they_have_our_names(tmp_path):
+    clock = gym.wrappers.TimeAwareObservation(gym.wrappers.TimeLimit(train_env(), T), flatten=False)
+    for env, message in ((clock, r"'time': Box\(0, 12, \(1,\), int32\)"), (Signs(train_env()), "MultiBinary")):
+        sb3.PPO("MultiInputPolicy", env, n_steps=8, batch_size=8).save(tmp_path / "model.zip")
+        with pytest.raises(InputError, match=f"must have the observations of the model, .*{message}.*, got .*"):
+            rollout(envs(), make_agent("sb3", path=str(tmp_path / "model.zip")))
 
 
 def test_bad_contexts_and_observations(tmp_path):
@@ -198,6 +213,12 @@ def test_bad_files_and_options(tmp_path):
     make_model("PPO").save(tmp_path / "model.zip")
     with pytest.raises(InputError, match=r"normalize must be a file that VecNormalize.save wrote"):
         SB3(str(tmp_path / "model.zip"), normalize=str(bad))
+    vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
+    vec_env.VecNormalize(vec_env.DummyVecEnv([lambda: train_env(True)])).save(tmp_path / "statistics.pkl")
+    with pytest.raises(InputError, match=r"normalize must be of the model's observations, .*, got '.*' of .*'time'"):
+        SB3(str(tmp_path / "model.zip"), normalize=str(tmp_path / "statistics.pkl"))
+    with pytest.raises(InputError, match=r"path and normalize must be names of files, got \(3,\)"):
+        SB3(3)
 
 
 def test_a_missing_library_names_the_extra(tmp_path, monkeypatch):

@@ -54,12 +54,25 @@ def test_a_manifest_tells_the_librarys_version():
         ("--cb_explore 3", "args must be Vowpal Wabbit's, with --cb_explore_adf among them, got '--cb_explore 3'"),
         (3, "args must be Vowpal Wabbit's, .*, got 3"),
         ("--cb_explore_adf --nonsense", "agent 'vw' cannot be made: RuntimeError: unrecognised option '--nonsense'"),
-        ("--cb_explore_adf --random_seed 4", "Disagreeing option values for 'random_seed'"),
+        (
+            "--cb_explore_adf --random_seed 0",
+            "args must neither name files, ports or a seed nor print, got '--random_se",
+        ),
+        ("--cb_explore_adf -f model.vw", "args must neither name files, .* got '-f' in"),
+        ("--cb_explore_adf -pout.txt", "args must neither name files, .* got '-pout.txt' in"),
+        ("--cb_explore_adf --cache_file=c", "args must neither name files, .* got '--cache_file=c' in"),
+        (
+            "--daemon --cb_explore_adf",
+            "args must neither name files, .* got '--daemon' in",
+        ),  # would open a port and wait
+        ("--cb_explore_adf --version", "args must neither name files, .* got '--version' in"),  # would end the process
     ],
 )
-def test_bad_arguments(args, message):
+def test_bad_arguments(args, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=message):
         make_agent("vw", args=args)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_missing_library_names_the_extra(monkeypatch):
