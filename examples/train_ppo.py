@@ -33,7 +33,7 @@ model = PPO(
     seed=arguments.seed,
     device="cpu",
 )
-model.learn(arguments.steps)
+model.learn(arguments.steps, progress_bar=True)
 arguments.out.mkdir(parents=True, exist_ok=True)
 model.save(arguments.out / "model.zip")
 
