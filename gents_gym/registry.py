@@ -50,6 +50,10 @@ MODELS = {
     "news-filter-1000": "news-filter-1000",
     "news-filter-blind": "news-filter-blind",  # which sees no embeddings
     "news-paper": "news-paper",
+    "news-paper-1000": "news-paper-1000",
+    "news-paper-layers0": "news-paper-layers0",
+    "news-paper-layers1": "news-paper-layers1",
+    "news-paper-layers2": "news-paper-layers2",
 }
 
 # Models by preset: an agent takes the first whose sizes are the task's.

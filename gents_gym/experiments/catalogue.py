@@ -74,6 +74,16 @@ SETTINGS = {
         },
         layers={**{n: f"synthetic-paper-layers{n}" for n in range(3)}, 3: "synthetic-paper"},
     ),
+    "news": Setting(
+        env="gents_gym/News-v0",
+        oracle="mlp",
+        exact="exact-twin",
+        sizes={
+            "paper": {1000: "news-paper-1000", 10_000: "news-paper"},
+            "filter": {100: "news-filter-100", 1000: "news-filter-1000", 10_000: "news-filter"},
+        },
+        layers={**{n: f"news-paper-layers{n}" for n in range(3)}, 3: "news-paper"},
+    ),
 }
 
 BASELINES = ("lints", "lints(prior=fitted)", "neural-linear-ts", "neural-linear-ts(prior=fitted)", "linucb")
