@@ -77,6 +77,20 @@ def test_a_paper_model_with_learned_features_plays_as_the_plain_algorithm():
     assert (found == plain).all(axis=1).sum() >= 7
 
 
+@kinds
+def test_an_unknown_horizon_plays_as_a_known_one(kind):
+    """Where the end is not known, the mapped rows grow with all others."""
+    tasks, played = Synthetic(n_actions=A, horizon=T).sample(0, range(2)), {}
+    for horizon in (T, None):
+        agent = TSGen(model=learned(kind), m=3)
+        agent.reset(TaskInfo(tasks.action_features, A, 5, horizon), [stream(0, "agent", i) for i in range(2)])
+        played[horizon] = []
+        for t in range(T):
+            played[horizon].append(actions := agent.act(tasks.contexts[:, t]))
+            agent.observe(tasks.contexts[:, t], actions, tasks.outcomes[np.arange(2), t, actions])
+    assert np.array_equal(played[T], played[None])
+
+
 def test_the_bits_do_not_depend_on_the_batch():
     model = learned("filter")
     together = rollout(envs(9), TSGen(model=model)).actions
