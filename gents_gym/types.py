@@ -105,6 +105,7 @@ class Tasks:
             arrays["texts"] = _check_texts(self.texts, (n_tasks, n_actions))
         check_integer("the number of actions", n_actions, 2)
         check_integer("the horizon T", contexts.shape[1], 1)
+        check_integer("the context size D", contexts.shape[2], 1)
         for name, array in arrays.items():
             object.__setattr__(self, name, _frozen(array))
 

@@ -135,11 +135,13 @@ def test_bad_arrays_are_named(tasks, change, message):
         Tasks(**{**good, **change})
 
 
-def test_a_task_has_two_actions_and_a_decision_at_least():
+def test_a_task_has_two_actions_a_decision_and_a_context_at_least():
     with pytest.raises(InputError, match="the number of actions must be at least 2, got 1"):
         Tasks(np.zeros((1, 1, 2)), np.zeros((1, 3, 2)), np.zeros((1, 3, 1)))
     with pytest.raises(InputError, match="the horizon T must be at least 1, got 0"):
         Tasks(np.zeros((1, 2, 2)), np.zeros((1, 0, 2)), np.zeros((1, 0, 2)))
+    with pytest.raises(InputError, match="the context size D must be at least 1, got 0"):
+        Tasks(np.zeros((1, 2, 2)), np.zeros((1, 3, 0)), np.zeros((1, 3, 2)))
 
 
 def test_action_rows_check_their_shapes():

@@ -67,6 +67,8 @@ class BanditVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
         self.render_mode = None if render_mode is None else check_choice("render_mode", render_mode, RENDERERS)
 
         self._sizes = self.distribution.sample(0, [0], self.split)  # one task tells all sizes
+        if not isinstance(self._sizes, Tasks):
+            raise InputError(f"sample of a task distribution must return Tasks, got {self._sizes!r}")
         self.single_action_space = spaces.Discrete(self._sizes.n_actions)
         self.single_observation_space = spaces.Dict(
             context=spaces.Box(-BOUND, BOUND, (self._sizes.context_dim,), np.float32),

@@ -63,7 +63,8 @@ def check_agent(
 
 
 def _name(agent: Any) -> str:
-    return agent if isinstance(agent, str) else getattr(agent, "__name__", type(agent).__name__)
+    name = agent if isinstance(agent, str) else getattr(agent, "__name__", type(agent).__name__)
+    return "the agent" if name == "<lambda>" else name
 
 
 def _maker(agent: Any, rows: ActionRows) -> Callable[[], Agent]:
@@ -122,7 +123,7 @@ def _check_repeatable(player: Player, tasks: Tasks, played: np.ndarray) -> None:
 def _check_forgetful(player: Player, tasks: Tasks, others: Tasks, played: np.ndarray) -> None:
     agent = player.fresh()
     player.play(others, range(N_TASKS), agent)
-    player.play(others, range(2), agent, abandon=True)
+    player.play(others, range(N_TASKS), agent, abandon=True)
     compare(
         f"{player.name} does not forget: something of earlier tasks is left after reset",
         played,
@@ -201,14 +202,16 @@ def _check_reward(player: Player, tasks: Tasks, played: np.ndarray) -> None:
     turned = replace(tasks, outcomes=tasks.outcomes[..., ::-1])
     if np.array_equal(player.play(turned, everyone), played):
         return  # it does not learn from outcomes at all
-    reversed_reward = replace(tasks, reward_fn=lambda outcome: 1 - tasks.reward_fn(outcome))
-    again = _unless_refused(lambda: player.play(reversed_reward, everyone))
-    if again is not None and np.array_equal(again, played):
-        raise breach(
-            f"{player.name} ignores the reward function",
-            done="the same tasks were played with the rewards R(y) reversed to 1 - R(y)",
-            expected="other actions, as the agent does act by outcomes",
-            seen="the same actions throughout",
-            advice="learn from info.reward_fn(outcome), or raise gents_gym.InputError in reset where it is not the one "
-            "that the agent is made for",
-        )
+    for reward_fn in (lambda outcome: 1 - tasks.reward_fn(outcome), lambda outcome: 0 * tasks.reward_fn(outcome)):
+        other = replace(tasks, reward_fn=reward_fn)
+        again = _unless_refused(lambda other=other: player.play(other, everyone))  # type: ignore[misc]
+        if again is None or not np.array_equal(again, played):
+            return
+    raise breach(
+        f"{player.name} ignores the reward function",
+        done="the same tasks were played with the rewards R(y) reversed to 1 - R(y), and with rewards of 0",
+        expected="other actions, as the agent does act by outcomes",
+        seen="the same actions throughout",
+        advice="learn from info.reward_fn(outcome), or raise gents_gym.InputError in reset where it is not the one "
+        "that the agent is made for",
+    )

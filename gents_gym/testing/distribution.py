@@ -1,7 +1,8 @@
 """The contract of task distributions: one in, silence or the first thing that is wrong with it out."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from gents_gym.testing.watched import SEED_ADVICE
 from gents_gym.types import ActionRows, TaskDistribution, Tasks
 
 N_TASKS = 64  # that means are held against
+N_ROWS = 200  # of a single action: so many coins are hardly alike by accident
 SURE = 6  # standard errors beyond which a difference is no accident
 TASK_ARRAYS = ("action_features", "contexts", "outcomes", "means", "hidden_features")
 ROW_ARRAYS = ("action_features", "contexts", "outcomes")
@@ -18,14 +20,29 @@ ROW_ARRAYS = ("action_features", "contexts", "outcomes")
 
 def check_distribution(name: str, distribution: TaskDistribution) -> None:
     """Raise where the tasks or rows that ``distribution`` draws are not what an evaluation relies on."""
+    sample = partial(_draw, name, "sample", Tasks, distribution.sample)
+    sample_actions = partial(_draw, name, "sample_actions", ActionRows, distribution.sample_actions)
     with global_generators_left_alone(name, "tasks and rows were drawn", SEED_ADVICE):
-        _check_draws(name, "sample", TASK_ARRAYS, distribution.sample)
+        _check_draws(name, "sample", TASK_ARRAYS, lambda seed, at, split: sample(seed, at, split=split))
         _check_draws(
-            name, "sample_actions", ROW_ARRAYS, lambda s, i, split: distribution.sample_actions(s, i, 20, split)
+            name, "sample_actions", ROW_ARRAYS, lambda seed, at, split: sample_actions(seed, at, N_ROWS, split)
         )
-        tasks, history = distribution.sample(0, range(N_TASKS)), distribution.sample_actions(0, range(3), 20)
+        tasks, history = sample(0, range(N_TASKS)), sample_actions(0, range(3), N_ROWS)
     _check_history(name, tasks, history)
     _check_rewards(name, tasks)
+
+
+def _draw(name: str, verb: str, kind: type, draw: Callable[..., Any], *given: Any, **options: Any) -> Any:
+    """Return what is drawn, or explain why it is nothing of ``kind``."""
+    advice = f"return gents_gym.{kind.__name__} from {verb}, whatever the number of indices"
+    try:
+        drawn = draw(*given, **options)
+    except Exception as error:
+        seen = f"{type(error).__name__}: {error}"
+        _fail(name, f"{verb} was called", kind.__name__, seen, advice, error)
+    if not isinstance(drawn, kind):
+        _fail(name, f"{verb} was called", kind.__name__, repr(drawn), advice)
+    return drawn
 
 
 def _check_draws(name: str, verb: str, arrays: Sequence[str], draw: Any) -> None:
@@ -48,9 +65,9 @@ def _check_draws(name: str, verb: str, arrays: Sequence[str], draw: Any) -> None
         ("with another seed", draw(8, range(4), "train")),
         *((f"from the split {split}", draw(7, range(4), split)) for split in SPLITS if split != "train"),
     ):
-        if set(_contents(first)) & set(_contents(found)):
+        if set(_contents(first, arrays)) & set(_contents(found, arrays)):
             _fail(name, f"{verb} drew {how}", "nothing in common", same, SEED_ADVICE)
-    if len(set(_contents(first))) < len(first):
+    if len(set(_contents(first, arrays))) < len(first):
         _fail(name, f"{verb} drew 4 entries", "different ones", f"{same} twice", SEED_ADVICE)
 
 
@@ -59,9 +76,9 @@ def _pick(drawn: Tasks | ActionRows, arrays: Sequence[str], at: Sequence[int]) -
     return {key: value[at] for key in arrays if (value := getattr(drawn, key)) is not None}
 
 
-def _contents(drawn: Tasks | ActionRows) -> list[bytes]:
-    arrays = (drawn.action_features, drawn.contexts, drawn.outcomes)
-    return [b"".join(array.tobytes() for array in entry) for entry in zip(*arrays, strict=True)]
+def _contents(drawn: Tasks | ActionRows, arrays: Sequence[str]) -> list[bytes]:
+    parts = _pick(drawn, arrays, range(len(drawn))).values()
+    return [b"".join(array.tobytes() for array in entry) for entry in zip(*parts, strict=True)]
 
 
 def _check_history(name: str, tasks: Tasks, history: ActionRows) -> None:
@@ -89,7 +106,8 @@ def _check_rewards(name: str, tasks: Tasks) -> None:
     spread = means - means.mean()
     for what, weight in (("on average", np.ones_like(means)), ("where means are high", spread)):
         per_task = (residuals * weight).mean(axis=(1, 2))
-        error = per_task.std(ddof=1) / np.sqrt(N_TASKS)
+        most = np.sqrt((weight**2 * means * (1 - means)).clip(0).sum()) / means.size  # of independent rewards in [0, 1]
+        error = max(per_task.std(ddof=1) / np.sqrt(N_TASKS), most)  # rare rewards may all be alike in so many tasks
         if abs(per_task.mean()) > SURE * error + 1e-6:
             seen = (
                 f"{what} they differ by {per_task.mean():.4f}, which is more than {SURE} standard errors of {error:.4f}"
@@ -100,5 +118,6 @@ def _check_rewards(name: str, tasks: Tasks) -> None:
             _fail(name, done, "rewards that have the means as expectations", seen, advice)
 
 
-def _fail(name: str, done: str, expected: str, seen: str, advice: str) -> None:
-    raise breach(f"{name}: its tasks are not as they must be", done=done, expected=expected, seen=seen, advice=advice)
+def _fail(name: str, done: str, expected: str, seen: str, advice: str, cause: Exception | None = None) -> NoReturn:
+    rule = f"{name}: its tasks are not as they must be"
+    raise breach(rule, done=done, expected=expected, seen=seen, advice=advice) from cause

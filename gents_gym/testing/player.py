@@ -78,7 +78,8 @@ class Player:
         texts = None if played.texts is None else played.texts.tolist()
         horizon = played.horizon if know_horizon else None
         features = played.action_features.copy()
-        info = TaskInfo(features, played.n_actions, played.context_dim, horizon, played.reward_fn, texts)
+        sizes = played.n_actions, played.context_dim
+        info = TaskInfo(features, *sizes, horizon, played.reward_fn, texts, played.space)
         where = f"{len(played)} tasks with {played.n_actions} actions, contexts of {played.context_dim} numbers"
         where += f", action features of {features.shape[2]}" + ("" if know_horizon else " and an unknown horizon")
         self._call(agent, "reset", where, False, info, [stream(0, "agent", i) for i in order])

@@ -1,9 +1,12 @@
 """Whether an agent knows more than it may: twin tasks that look alike, and a search of its attributes."""
 
+import dis
 import inspect
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import FunctionType, ModuleType
+from functools import partial
+from types import BuiltinMethodType, FunctionType, MemberDescriptorType, MethodType
 from typing import Any
 
 import gymnasium as gym
@@ -15,6 +18,8 @@ from gents_gym.evaluation.rollout import rollout
 from gents_gym.testing.contract import breach
 from gents_gym.testing.player import Player, compare
 from gents_gym.types import ActionRows, Tasks
+
+KNOWING = (Tasks, gym.Env, gym.vector.VectorEnv)  # they know every outcome
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ def check_unprivileged(player: Player, tasks: Tasks, others: Tasks) -> None:
         for path, held in _held(agent, player.name):
             raise breach(
                 f"{player.name} holds what no agent may know",
-                done="an agent played, and its attributes were searched",
+                done="an agent played, and its attributes and the variables of its methods were searched",
                 expected="no environment and no tasks, whose tables tell every outcome",
                 seen=f"{path} is of type {type(held).__name__}",
                 advice="keep what TaskInfo tells; an agent that needs the table has for_tasks(tasks), and its results "
@@ -61,12 +66,12 @@ def check_unprivileged(player: Player, tasks: Tasks, others: Tasks) -> None:
         return actions
 
     first = play(tasks)
-    half = first.shape[1] // 2
+    steps = min(first.shape[1], tasks.horizon - 1)
     compare(
         f"{player.name} acts by what it cannot have seen",
-        first[:, :half],
-        play(twin(tasks, others, first, half))[:, :half],
-        f"tasks were played that are alike in all that is seen up to decision {half}, but neither in the outcomes of "
+        first[:, :steps],
+        play(twin(tasks, others, first, steps))[:, :steps],
+        f"tasks were played that are alike in all that is seen up to decision {steps}, but neither in the outcomes of "
         "actions that were not played nor in what is to come",
         "use info, context, action and outcome alone; an agent that needs the table has for_tasks(tasks), and its "
         "results are marked as privileged",
@@ -74,22 +79,41 @@ def check_unprivileged(player: Player, tasks: Tasks, others: Tasks) -> None:
 
 
 def _held(agent: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Yield the environments and tasks among the attributes, and what they hold, with their names."""
+    """Yield the environments and tasks that an agent can reach, with the names that lead there."""
     seen: set[int] = set()
     waiting: list[tuple[str, Any]] = [(name, agent)]
     while waiting:
         path, value = waiting.pop()
-        if isinstance(value, type | ModuleType) or id(value) in seen:
+        if id(value) in seen:
             continue
         seen.add(id(value))
-        if isinstance(value, Tasks | gym.Env | gym.vector.VectorEnv):
+        if isinstance(value, KNOWING):
             yield path, value
-        elif isinstance(value, dict):
-            waiting += [(f"{path}[{key!r}]", entry) for key, entry in value.items()]
-        elif isinstance(value, list | tuple | set):
-            waiting += [(f"{path}[{i}]", entry) for i, entry in enumerate(value)]
-        elif hasattr(value, "__dict__") and not type(value).__module__.startswith(("numpy", "torch", "numba")):
-            waiting += [(f"{path}.{key}", entry) for key, entry in vars(value).items()]
-        waiting += [(f"{path}.__self__", value.__self__)] if hasattr(value, "__self__") else []
-        if isinstance(value, FunctionType):
-            waiting += [(f"{path}.{key}", entry) for key, entry in inspect.getclosurevars(value).nonlocals.items()]
+        else:
+            waiting += [(f"{path}{step}", part) for step, part in _parts(value)]
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what an object holds: entries, attributes, its class's too, and variables that its functions use."""
+    if isinstance(value, dict):
+        yield from ((f"[{key!r}]", entry) for key, entry in value.items())
+    elif isinstance(value, list | tuple | set | frozenset | deque):
+        yield from ((f"[{i}]", entry) for i, entry in enumerate(value))
+    elif isinstance(value, MethodType | BuiltinMethodType):
+        yield ".__self__", value.__self__
+    elif isinstance(value, partial):
+        yield from ((".func", value.func), (".args", value.args), (".keywords", value.keywords))
+    elif isinstance(value, FunctionType):
+        yield from ((f".{key}", entry) for key, entry in inspect.getclosurevars(value).nonlocals.items())
+        for key in {step.argval for step in dis.get_instructions(value) if step.opname == "LOAD_GLOBAL"}:
+            if isinstance(entry := value.__globals__.get(key), KNOWING):
+                yield f".{key}", entry
+    elif not isinstance(value, type) and not _is_library(type(value)):
+        yield from ((f".{key}", entry) for key, entry in getattr(value, "__dict__", {}).items())
+        for kind in type(value).__mro__:
+            for key, entry in () if _is_library(kind) else vars(kind).items():
+                yield f".{key}", getattr(value, key, None) if isinstance(entry, MemberDescriptorType) else entry
+
+
+def _is_library(kind: type) -> bool:
+    return kind.__module__.startswith(("builtins", "numpy", "torch", "numba"))

@@ -45,6 +45,7 @@ def check_tables(name: str, make: Callable[[], Watched], first: Episode, seed: i
     now = envs.envs.unwrapped.tasks  # type: ignore[attr-defined]
     advice = "leave the table as it is: one that changes would make regret wrong"
     same("unwrapped.tasks", now.hashes, tasks.hashes, "the tasks were played to the last decision", advice)
+    _check_next(name, envs, tasks)
     _check_oracle(name, tasks)
     _check_numbers(same, envs, tasks, info, seed)
     _check_secrets(same, make, tasks, first, seed)
@@ -65,6 +66,22 @@ def _check_end(name: str, envs: Watched, first: Episode, tasks: Tasks) -> None:
             advice = "end with terminated=True after the horizon, and show a context of zeros"
             rule, done = f"{name} does not end as it must", "one episode was played"
             raise breach(rule, done=done, expected=expected, seen=seen, advice=advice)
+
+
+def _check_next(name: str, envs: Watched, tasks: Tasks) -> None:
+    """Raise where slots that end go on with the tasks that they have just played."""
+    if envs.mode is AutoresetMode.DISABLED:
+        return
+    for _ in range(2 if envs.mode is AutoresetMode.NEXT_STEP else 1):
+        envs.step(0 * envs.slots)
+    if envs.envs.unwrapped.tasks.hashes == tasks.hashes:  # type: ignore[attr-defined]
+        raise breach(
+            f"{name} plays one task for ever",
+            done=f"every slot was played to its end and went on by itself, in the mode {envs.mode.value}",
+            expected="other tasks",
+            seen="the same in unwrapped.tasks",
+            advice="go on in the stream of the seed, as reset() does",
+        )
 
 
 def _check_oracle(name: str, tasks: Tasks) -> None:
@@ -94,18 +111,19 @@ def _check_secrets(same: Any, make: Callable[[], Watched], tasks: Tasks, first: 
     """Raise where something that is shown depends on cells that nobody has played, on means or on what is to come."""
     envs = make()
     envs.reset(seed=seed + 1)
-    others, half = envs.envs.unwrapped.tasks, (tasks.horizon + 1) // 2  # type: ignore[attr-defined]
+    others = envs.envs.unwrapped.tasks  # type: ignore[attr-defined]
 
-    def answers(given: Tasks) -> list[Any]:
+    def answers(given: Tasks, steps: int) -> list[Any]:
         envs = make()
         start = envs.reset(seed=seed, options={"task": given})
-        return [start, *(envs.step(in_turn(t, envs.slots, envs.n_actions)) for t in range(half - 1))]
+        return [start, *(envs.step(in_turn(t, envs.slots, envs.n_actions)) for t in range(steps - 1))]
 
-    same(
-        "what is shown",
-        answers(tasks),
-        answers(twin(tasks, others, first.actions, half)),
-        "two batches of tasks were handed in that differ only in outcomes of actions that were not played, in means, "
-        "in hidden features and in what is to come",
-        "show nothing of the table: no means, best action, regret or other outcomes in observations or info",
-    )
+    for steps in ((tasks.horizon + 1) // 2, tasks.horizon):  # there is more to come after the first; the second is all
+        same(
+            "what is shown",
+            answers(tasks, steps),
+            answers(twin(tasks, others, first.actions, steps), steps),
+            "two batches of tasks were handed in that differ only in outcomes of actions that were not played, in "
+            "means, in hidden features and in what is to come",
+            "show nothing of the table: no means, best action, regret or other outcomes in observations or info",
+        )

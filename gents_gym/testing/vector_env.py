@@ -1,7 +1,7 @@
 """The contract of vector environments: one in, silence or the first thing that is wrong with it out."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import gymnasium as gym
@@ -35,6 +35,7 @@ def check_vector_env(env: str | VectorEnv[Any, Any, Any] | Make) -> None:
         ContractError: With what was done, expected and seen, and what to do about it.
     """
     for name, make in _makers(env):
+        make = _told(name, make)
         _check(name, make)
     if (distribution := getattr(make(1).unwrapped, "distribution", None)) is not None:
         check_distribution(name, distribution)
@@ -59,7 +60,28 @@ def _makers(env: Any) -> list[tuple[str, Make]]:
         return [(spec.id, _from_spec(spec, {}))]
     if not callable(env):
         raise InputError(f"env must be an id, a vector environment or a function that makes one, got {env!r}")
-    return [(getattr(env, "__name__", type(env).__name__), env)]
+    name = getattr(env, "__name__", type(env).__name__)
+    return [("the environment" if name == "<lambda>" else name, env)]
+
+
+def _told(name: str, make: Make) -> Make:
+    """Return a maker that explains what goes wrong in ``make``."""
+
+    def made(num_envs: int) -> VectorEnv[Any, Any, Any]:
+        try:
+            return make(num_envs)
+        except InputError:
+            raise
+        except Exception as error:
+            raise breach(
+                f"{name} cannot be made",
+                done=f"an environment with {num_envs} slots was asked for",
+                expected="a gymnasium.vector.VectorEnv",
+                seen=f"{type(error).__name__}: {error}",
+                advice="the traceback above shows the line; a function has the number of slots as its one argument",
+            ) from error
+
+    return made
 
 
 def _from_spec(spec: EnvSpec, options: dict[str, Any]) -> Make:
@@ -86,22 +108,25 @@ def _same(rule: str, left: Any, right: Any, done: str, advice: str) -> None:
         raise breach(rule, done=done, expected=expected, seen=difference, advice=advice)
 
 
-def _other(rule: str, left: Episode, right: Episode, done: str, advice: str) -> None:
-    if find_difference(left.seen, right.seen) is None:
+def _other(rule: str, first: Episode, others: Iterable[Episode], done: str, advice: str) -> None:
+    """Raise where none of the others is other: short tasks without contexts may be the same by accident."""
+    if all(find_difference(first.seen, other.seen) is None for other in others):
         expected = "other tasks"
         raise breach(rule, done=done, expected=expected, seen="the same contexts and rewards", advice=advice)
 
 
 def _check_seeds(name: str, make: Make, envs: Watched, first: Episode) -> None:
     rule, done = f"{name} is not reproducible", f"reset(seed={SEED}) and the same actions"
-    new = Watched(name, make(B), B).episode(seed=SEED)
-    _same(rule, first.answers, new.answers, f"{done} in a new environment", SEED_ADVICE)
+    new = Watched(name, make(B), B)
+    _same(rule, first.answers, new.episode(seed=SEED).answers, f"{done} in a new environment", SEED_ADVICE)
     advice = "reset(seed=...) starts everything anew: forget what earlier episodes have left"
     _same(rule, first.answers, envs.episode(seed=SEED).answers, f"{done} in one that has played before", advice)
-    _other(f"{name} ignores the seed", first, envs.episode(seed=SEED + 1), "reset with another seed", SEED_ADVICE)
-    envs.reset(seed=SEED)
-    advice = "reset() without a seed goes on in the stream of the last seed"
-    _other(f"{name} plays one task for ever", first, envs.episode(), "reset without a seed after one with it", advice)
+    advice = "reset() without a seed goes on in the stream of the last seed, with no generator made anew"
+    without = "reset without a seed after one with it"
+    _same(rule, new.episode().answers, envs.episode().answers, f"{without}, in two environments", advice)
+    _other(f"{name} plays one task for ever", first, (envs.episode() for _ in range(8)), without, advice)
+    others = (envs.episode(seed=SEED + i) for i in range(1, 9))
+    _other(f"{name} ignores the seed", first, others, "reset with other seeds", SEED_ADVICE)
 
 
 def _check_slots(name: str, make: Make, first: Episode) -> None:
@@ -152,7 +177,7 @@ def _check_autoreset(name: str, make: Make, first: Episode) -> None:
 
     if envs.mode is AutoresetMode.SAME_STEP:
         final = info.get("final_obs", np.full(B, None))
-        kept = [final[i] is not None for i in np.flatnonzero(ended)]
+        kept = [final[i] in envs.envs.single_observation_space for i in np.flatnonzero(ended)]
         demand(all(kept), "info['final_obs'] with the last observation of each slot that ended", f"info {sorted(info)}")
         again = envs.step(np.zeros(B, np.int64))
         demand(length == 1 or not again[2][ended].any(), "a new episode in the same step", "a slot that ends again")

@@ -67,7 +67,10 @@ class Watched:
 
     def step(self, actions: np.ndarray) -> tuple[Any, ...]:
         """Return a copy of the answer of step."""
-        answer = self._call("step", 5, actions.copy())
+        handed = actions.copy()
+        answer = self._call("step", 5, handed)
+        if not np.array_equal(handed, actions):
+            self._fail("step", "its argument", "the actions stay as they were", "other actions in the caller's array")
         self._check_observation("step", answer[0])
         for what, found, kind in zip(("reward", "terminated", "truncated"), answer[1:4], "fbb", strict=True):
             array = np.asarray(found)

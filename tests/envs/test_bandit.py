@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -218,6 +220,9 @@ def test_tasks_must_be_a_distribution():
         gym.make("gents_gym/Synthetic-v0", tasks=3)
     with pytest.raises(InputError, match="task distribution 'os:getcwd' must have sample and sample_actions"):
         gym.make("gents_gym/Synthetic-v0", tasks="os:getcwd")
+    nothing = SimpleNamespace(sample=lambda seed, indices, split: None, sample_actions=print)
+    with pytest.raises(InputError, match="sample of a task distribution must return Tasks, got None"):
+        BanditVectorEnv(nothing, 2)
 
 
 def test_vector_arguments_on_the_single_environment():

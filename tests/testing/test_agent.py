@@ -1,6 +1,8 @@
 """Every planted defect is caught by its own check, and the message says what to do."""
 
+import functools
 import gc
+import importlib
 import pickle
 import random
 import re
@@ -114,6 +116,18 @@ class UnfinishedBusiness(Honest):
         self.pending = None
 
 
+class KeepsItsRoom(Honest):
+    """Clears its counts only where their number changes."""
+
+    sums = np.zeros((0, 0))
+
+    def reset(self, info, rngs):
+        kept = self.sums, getattr(self, "counts", None)
+        super().reset(info, rngs)
+        if kept[0].shape == self.sums.shape:
+            self.sums, self.counts = kept
+
+
 class Columns(Honest):
     def act(self, context):
         return super().act(context)[:, None]
@@ -127,6 +141,11 @@ class OneForAll(Honest):
 class Floats(Honest):
     def act(self, context):
         return super().act(context).astype(float)
+
+
+class Ragged(Honest):
+    def act(self, context):
+        return [[0], *super().act(context)[1:]]
 
 
 class NotANumber(Honest):
@@ -225,6 +244,16 @@ class LooksAhead(Honest):
         return super().act(context)
 
 
+class LooksLate(LooksUpTheStack):
+    def reset(self, info, rngs):
+        super().reset(info, rngs)
+        self.decisions = 0
+
+    def act(self, context):
+        self.decisions += 1
+        return super().act(context) if self.decisions > 15 else Honest.act(self, context)
+
+
 class HoldsAnEnvironment(Honest):
     def __init__(self):
         self.helpers = {"env": gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, horizon=3)}
@@ -234,6 +263,33 @@ class HoldsOneInAFunction(Honest):
     def __init__(self):
         envs = gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, horizon=3)
         self.peek = lambda: envs.unwrapped.tasks
+
+
+class HoldsOneInAPartial(Honest):
+    def __init__(self):
+        self.peek = functools.partial(getattr, gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, horizon=3), "tasks")
+
+
+class HoldsOneInItsClass(Honest):
+    env = gym.make("gents_gym/Synthetic-v0", horizon=3)
+
+
+class HoldsOneInASlot(Honest):
+    class Box:
+        __slots__ = ("env",)
+
+    def __init__(self):
+        self.box = self.Box()
+        self.box.env = gym.make("gents_gym/Synthetic-v0", horizon=3)
+
+
+class UsesTheNotebooks(Honest):
+    def reset(self, info, rngs):
+        super().reset(info, rngs)
+        self.split = envs.split
+
+
+envs = gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, horizon=3)
 
 
 class OneSize(Honest):
@@ -319,10 +375,12 @@ DEFECTS = {
     BatchMates: "plays a task otherwise beside other tasks",
     Remembers: "does not forget: something of earlier tasks is left",
     UnfinishedBusiness: "does not forget: something of earlier tasks is left",
+    KeepsItsRoom: "does not forget: something of earlier tasks is left",
     KeepsItsSizes: "does not forget the sizes of earlier tasks",
     Columns: "seen: action must have shape (B,)=(17,), got (17, 1)",
     OneForAll: "seen: action must have shape (B,)=(17,), got ()",
     Floats: "seen: action must be a whole number, got dtype float64",
+    Ragged: "seen: action must have shape (B,)=(17,), got [[0], ",
     NotANumber: "seen: action must be a whole number, got nan",
     OutOfRange: "seen: action must lie in [0, 4), got 4",
     WritesContexts: "modifies an array that observe was given",
@@ -331,9 +389,14 @@ DEFECTS = {
     KeepsContexts: "keeps an array that belongs to its caller",
     LooksUpTheStack: "acts by what it cannot have seen",
     SearchesTheHeap: "acts by what it cannot have seen",
+    LooksLate: "acts by what it cannot have seen",
     LooksAhead: "acts by what it cannot have seen",
     HoldsAnEnvironment: "HoldsAnEnvironment.helpers['env'] is of type",
     HoldsOneInAFunction: "HoldsOneInAFunction.peek.envs is of type BanditVectorEnv",
+    HoldsOneInAPartial: "HoldsOneInAPartial.peek.args[0] is of type BanditVectorEnv",
+    HoldsOneInItsClass: "HoldsOneInItsClass.env is of type",
+    HoldsOneInASlot: "HoldsOneInASlot.box.env is of type",
+    UsesTheNotebooks: "UsesTheNotebooks.reset.envs is of type BanditVectorEnv",
     OneSize: "fails in act",
     NeedsTheHorizon: "fails in reset",
     IgnoresRewards: "ignores the reward function",
@@ -385,9 +448,45 @@ def test_an_agent_may_refuse_what_it_is_not_made_for(agent):
     assert check_agent(agent) is None
 
 
-@pytest.mark.parametrize("agent", [HoldsAModule, ReusesItsAnswer])
-def test_what_is_unusual_but_right_passes(agent):
+class SeeksDoubt(Honest):
+    """Plays where rewards vary most; 1 - R varies as R does."""
+
+    def act(self, context):
+        mean = (self.sums + 0.5) / self.counts
+        return (mean * (1 - mean)).argmax(axis=1)
+
+
+class HasAnAttributeLikeTheNotebooks(Honest):
+    def act(self, context):
+        self.envs = len(context)
+        return super().act(context)
+
+
+class ImportsLate(Honest):
+    def reset(self, info, rngs):
+        super().reset(info, rngs)
+        importlib.import_module("draws_at_import")
+
+
+@pytest.mark.parametrize(
+    "agent", [HoldsAModule, ReusesItsAnswer, SeeksDoubt, HasAnAttributeLikeTheNotebooks, ImportsLate]
+)
+def test_what_is_unusual_but_right_passes(agent, tmp_path, monkeypatch):
+    (tmp_path / "draws_at_import.py").write_text("import random\n\nrandom.random()\n")
+    monkeypatch.syspath_prepend(tmp_path)
     assert check_agent(agent) is None
+
+
+def test_agents_are_told_the_space_of_their_features():
+    told = []
+
+    class Listens(Honest):
+        def reset(self, info, rngs):
+            super().reset(info, rngs)
+            told.append(info.space)
+
+    check_agent(lambda: Listens(), "news(n_actions=3, horizon=9)", steps=4)
+    assert told[0] == gents_gym.make_tasks("news").sample(0, [0]).space
 
 
 def test_the_error_can_be_pickled():

@@ -1,7 +1,7 @@
 """Every planted defect is caught by its own check, and the message says what to do."""
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import gymnasium as gym
 import numpy as np
@@ -13,8 +13,10 @@ from gymnasium.vector.utils import batch_space
 
 import gents_gym
 from gents_gym import BanditVectorEnv, InputError
+from gents_gym.randomness import stream
 from gents_gym.tasks.synthetic import Synthetic
 from gents_gym.testing import ContractError, check_vector_env, watched
+from gents_gym.testing.distribution import _check_rewards
 from gents_gym.types import ActionRows
 
 SMALL = Synthetic(n_actions=4, horizon=6, context_dim=3)
@@ -148,6 +150,13 @@ class NoFinalObservation(Answers):
         return observation, reward, terminated, truncated, info
 
 
+class OddFinalObservation(Answers):
+    def change(self, observation, reward, terminated, truncated, info):
+        for last in info.get("final_obs", ()):
+            last["action_features"] = last["action_features"][:1]
+        return observation, reward, terminated, truncated, info
+
+
 class NoOutcome(Answers):
     def change(self, observation, reward, terminated, truncated, info):
         info.get("final_info", {}).pop("outcome", None)
@@ -157,6 +166,12 @@ class NoOutcome(Answers):
 class LeaksTheBestAction(Answers):
     def change(self, observation, reward, terminated, truncated, info):
         best = self.tasks.means[self._slots, np.maximum(self._time - 1, 0)].argmax(axis=1)
+        return observation, reward, terminated, truncated, {**info, "best": best}
+
+
+class LeaksLate(Answers):
+    def change(self, observation, reward, terminated, truncated, info):
+        best = self.tasks.means[:, 4].argmax(axis=1) * (self._time == 4)
         return observation, reward, terminated, truncated, {**info, "best": best}
 
 
@@ -247,6 +262,33 @@ class OneTaskForEver(Honest):
         return super().reset(seed=seed if seed is not None else self._seed, options=options)
 
 
+class ReseedsItself(Honest):
+    """Makes its generator anew in every reset, without a seed too."""
+
+    def reset(self, *, seed=None, options=None):
+        seed = int(np.random.default_rng(seed).integers(2**32)) if seed is None else seed
+        return super().reset(seed=seed, options=options)
+
+
+class GoesOnWithItsTasks(Honest):
+    """Slots that end begin the same tasks again."""
+
+    def _autoreset(self, info):
+        tasks, begin = self.tasks, self._begin
+        self._begin = lambda slots: begin(slots, tasks[slots])
+        try:
+            return super()._autoreset(info)
+        finally:
+            self._begin = begin
+
+
+class WritesActions(Honest):
+    def step(self, actions):
+        answer = super().step(actions)
+        actions[:] = 0
+        return answer
+
+
 class SeedByNumberOfSlots(Honest):
     def reset(self, *, seed=None, options=None):
         return super().reset(seed=None if seed is None else seed + self.num_envs, options=options)
@@ -322,9 +364,13 @@ ENVS = {
     SeededOnce: "in one that has played before",
     IgnoresTheSeed: "ignores the seed",
     OneTaskForEver: "plays one task for ever",
+    ReseedsItself: "reset without a seed after one with it, in two environments",
+    GoesOnWithItsTasks: "plays one task for ever",
+    WritesActions: "its argument of step is not as it must be",
     SeedByNumberOfSlots: "a task depends on the tasks beside it",
     ActionsMoveContexts: "playing changes the task",
     RewardsForPatience: "playing changes the task",
+    OddFinalObservation: "expected: info['final_obs'] with the last observation",
     NoFinalObservation: "expected: info['final_obs'] with the last observation",
     Truncates: "expected: terminated, not truncated",
     EndsLate: "expected: an end after 5 decisions, the horizon",
@@ -336,6 +382,7 @@ ENVS = {
     ShowsOtherTasks: "the context is not as it must be",
     IgnoresTheOrder: "options={'task': [2, 1, 0]}",
     LeaksTheBestAction: "show nothing of the table",
+    LeaksLate: "show nothing of the table",
     LeaksTheTable: "show nothing of the table",
 }
 
@@ -395,6 +442,16 @@ class OtherHistory(Synthetic):
         return ActionRows(rows.action_features, rows.contexts[..., :2], rows.outcomes)
 
 
+class NoHistory(Synthetic):
+    def sample_actions(self, seed, indices, n_rows, split="train"):
+        raise NotImplementedError("there is none")
+
+
+class EmptyHistory(Synthetic):
+    def sample_actions(self, seed, indices, n_rows, split="train"):
+        return None
+
+
 class HistoryByTheBatch(Synthetic):
     def sample_actions(self, seed, indices, n_rows, split="train"):
         rows = super().sample_actions(seed, range(len(indices)), n_rows, split)
@@ -417,6 +474,8 @@ DISTRIBUTIONS = {
     RewardsBeyondOne: "expected: rewards",
     NoOracle: "regret cannot be measured",
     OtherHistory: "expected: the sizes of the tasks",
+    NoHistory: "seen: NotImplementedError: there is none",
+    EmptyHistory: "expected: ActionRows",
     HistoryByTheBatch: "the same entries of sample_actions were drawn in another order",
     GlobalHistory: "uses the global generator of numpy.random",
 }
@@ -471,6 +530,45 @@ class ContextFree(Draws):
 def test_contexts_may_be_zeros():
     for mode in AutoresetMode:
         assert check_vector_env(lambda num_envs, mode=mode: Honest(num_envs, ContextFree(4, 6, 3), mode)) is None
+
+
+@dataclass
+class Coins:
+    """Coins without contexts or features, of which the table tells little; or coins of one small chance."""
+
+    horizon: int
+    chance: float | None = None
+
+    def draw(self, rng, n_actions, n_rows):
+        means = np.tile(rng.random(n_actions) if self.chance is None else self.chance, (n_rows, 1)) + np.zeros(
+            n_actions
+        )
+        return np.zeros((n_actions, 1)), np.zeros((n_rows, 1)), rng.random(means.shape) < means, means
+
+    def sample(self, seed, indices, split="test"):
+        drawn = [self.draw(stream(seed, "task", i, split), 2, self.horizon) for i in indices]
+        return gents_gym.Tasks(*(np.stack(part) for part in zip(*drawn, strict=True)))
+
+    def sample_actions(self, seed, indices, n_rows, split="train"):
+        drawn = [self.draw(stream(seed, "actions", i, split), 1, n_rows) for i in indices]
+        features, contexts, outcomes, _ = (np.stack(part) for part in zip(*drawn, strict=True))
+        return ActionRows(features[:, 0], contexts, outcomes[..., 0])
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 5])
+def test_what_is_the_same_by_accident_is_no_defect(horizon):
+    assert check_vector_env(lambda num_envs: Honest(num_envs, Coins(horizon))) is None
+
+
+@pytest.mark.parametrize("chance", [0.001, 0.999])
+def test_rare_rewards_have_the_means_as_expectations(chance):
+    _check_rewards("coins", Coins(4, chance).sample(0, range(64)))
+    with pytest.raises(ContractError, match="on average they differ"):
+        _check_rewards("coins", replace(Coins(4, chance).sample(0, range(64)), means=np.full((64, 4, 2), 0.5)))
+
+
+def test_an_environment_that_cannot_be_made_is_explained():
+    explained(lambda: Honest(3), "seen: TypeError")
 
 
 def test_wrapped_environments_pass():
