@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from gents_gym import InputError, TaskInfo, make_agent, rollout
+from gents_gym.agents.adapters.vw import ARGS, REFUSED
 from gents_gym.evaluation.grid import weights_hash
 
 vowpalwabbit = pytest.importorskip("vowpalwabbit")
@@ -73,6 +74,14 @@ def test_bad_arguments(args, message, tmp_path, monkeypatch):
     with pytest.raises(InputError, match=message):
         make_agent("vw", args=args)
     assert not list(tmp_path.iterdir())
+
+
+def test_arguments_that_would_wait_or_end_the_process_are_among_those():
+    """They are not handed to Vowpal Wabbit here, lest a test hang."""
+    assert all(
+        REFUSED.fullmatch(arg) for arg in ("--daemon", "--help", "-h", "--version", "--passes=2", "--data", "-d")
+    )
+    assert not any(REFUSED.fullmatch(arg) for arg in (*ARGS.split(), "--quiet", "--squarecb", "-C", "-P", "-1", "-0.5"))
 
 
 def test_a_missing_library_names_the_extra(monkeypatch):
