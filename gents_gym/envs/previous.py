@@ -16,8 +16,9 @@ LATEST = 50.0  # more than log(1 + any number of decisions)
 
 def _extend(space: spaces.Space[Any], actions: spaces.Space[Any], time: bool) -> spaces.Dict:
     """Return the single observation space with the new entries."""
-    if not isinstance(space, spaces.Dict) or not isinstance(actions, spaces.Discrete):
-        raise InputError(f"env must have a Dict observation and a Discrete action space, got {space} and {actions}")
+    if not isinstance(space, spaces.Dict) or not isinstance(actions, spaces.Discrete) or actions.start != 0:
+        rule = "env must have a Dict observation and a Discrete action space that starts at 0"
+        raise InputError(f"{rule}, got {space} and {actions}")
     added = {
         "previous_action": spaces.Box(0, 1, (int(actions.n),), np.float32),
         "previous_reward": spaces.Box(-1e6, 1e6, (1,), np.float32),  # foreign environments' rewards vary

@@ -10,7 +10,7 @@ import numpy as np
 
 from gents_gym.checks import InputError, check_integer
 from gents_gym.construct import make_agent, make_tasks
-from gents_gym.testing.contract import ContractError, breach, global_generators_left_alone
+from gents_gym.testing.contract import ContractError, breach, explained, global_generators_left_alone
 from gents_gym.testing.player import RNG_ADVICE, Player, compare, origin
 from gents_gym.testing.privilege import check_unprivileged
 from gents_gym.types import ActionRows, Agent, Fittable, Privileged, TaskDistribution, Tasks
@@ -69,45 +69,34 @@ def _name(agent: Any) -> str:
 
 def _maker(agent: Any, rows: ActionRows) -> Callable[[], Agent]:
     """Return what makes agents that are ready to play."""
+    name = _name(agent)
     if isinstance(agent, str):
-        make = functools.partial(make_agent, agent)
+        make: Callable[[], Agent] = functools.partial(make_agent, agent)
     elif callable(agent) and (isinstance(agent, type) or not hasattr(agent, "reset")):
-        make = functools.partial(_answer, _name(agent), "made without arguments", agent)
+        advice = "for a class with arguments, hand in lambda: MyAgent(...)"
+        done = "it was called without arguments"
+        make = explained(f"{name} cannot be made", done=done, expected="an agent", advice=advice)(agent)
     else:
         return functools.partial(_copy, agent)
     made = make()
     if not isinstance(made, Fittable):
         return make
-    with global_generators_left_alone(_name(agent), "fit was called", "use a generator of its own with a fixed seed"):
-        _answer(_name(agent), "fitted to historical rows, by fit(rows)", made.fit, rows)
+    done, advice = "fit was called with historical rows", "use a generator with a fixed seed in fit"
+    with (
+        explained(f"{name} cannot be fitted", done=done, expected="a fitted agent", advice="see gents_gym.ActionRows"),
+        global_generators_left_alone(name, done, advice),
+    ):
+        made.fit(rows)
     return functools.partial(_copy, made)
 
 
-def _answer(name: str, how: str, call: Callable[..., Any], *given: Any) -> Any:
-    """Return what ``call`` answers, or explain what it raises."""
-    try:
-        return call(*given)
-    except Exception as error:
-        raise breach(
-            f"{name} cannot be made ready",
-            done=f"it was {how}",
-            expected="an agent",
-            seen=f"{type(error).__name__}: {error}",
-            advice="the traceback above shows the line; for a class with arguments, hand in lambda: MyAgent(...)",
-        ) from error
-
-
 def _copy(agent: Agent) -> Agent:
-    try:
-        return copy.deepcopy(agent)
-    except Exception as error:
-        raise breach(
-            f"{type(agent).__name__} cannot be copied",
-            done="copy.deepcopy(agent), as an evaluation does with a fitted agent for every block of tasks",
-            expected="an independent copy",
-            seen=f"{type(error).__name__}: {error}",
-            advice="hold no open files, locks, threads or Python generators before reset",
-        ) from error
+    return explained(
+        f"{type(agent).__name__} cannot be copied",
+        done="copy.deepcopy(agent), as an evaluation does with a fitted agent for every block of tasks",
+        expected="an independent copy",
+        advice="hold no open files, locks, threads or Python generators before reset",
+    )(copy.deepcopy)(agent)
 
 
 def _check_repeatable(player: Player, tasks: Tasks, played: np.ndarray) -> None:

@@ -19,6 +19,18 @@ def breach(rule: str, *, done: str, expected: str, seen: str, advice: str) -> Co
     return ContractError("\n".join([rule, *(f"  {name}: {text}" for name, text in lines.items())]))
 
 
+@contextmanager
+def explained(rule: str, *, done: str, expected: str, advice: str) -> Iterator[None]:
+    """Say which rule is broken where what runs inside raises something that does not say so itself."""
+    try:
+        yield
+    except ContractError:
+        raise
+    except Exception as error:
+        seen, advice = f"{type(error).__name__}: {error}", f"the traceback above shows the line; {advice}"
+        raise breach(rule, done=done, expected=expected, seen=seen, advice=advice) from error
+
+
 def _generator_states() -> dict[str, Any]:
     """Return the states of the global generators, torch's only where it is loaded."""
     kind, keys, *rest = np.random.get_state(legacy=True)  # noqa: NPY002

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from gents_gym.randomness import SPLITS
-from gents_gym.testing.contract import breach, global_generators_left_alone
+from gents_gym.testing.contract import breach, explained, global_generators_left_alone
 from gents_gym.testing.watched import SEED_ADVICE
 from gents_gym.types import ActionRows, TaskDistribution, Tasks
 
@@ -23,7 +23,7 @@ def check_distribution(name: str, distribution: TaskDistribution) -> None:
     sample = partial(_draw, name, "sample", Tasks, distribution.sample)
     sample_actions = partial(_draw, name, "sample_actions", ActionRows, distribution.sample_actions)
     with global_generators_left_alone(name, "tasks and rows were drawn", SEED_ADVICE):
-        _check_draws(name, "sample", TASK_ARRAYS, lambda seed, at, split: sample(seed, at, split=split))
+        _check_draws(name, "sample", TASK_ARRAYS, sample)
         _check_draws(
             name, "sample_actions", ROW_ARRAYS, lambda seed, at, split: sample_actions(seed, at, N_ROWS, split)
         )
@@ -32,16 +32,13 @@ def check_distribution(name: str, distribution: TaskDistribution) -> None:
     _check_rewards(name, tasks)
 
 
-def _draw(name: str, verb: str, kind: type, draw: Callable[..., Any], *given: Any, **options: Any) -> Any:
+def _draw(name: str, verb: str, kind: type, draw: Callable[..., Any], *given: Any) -> Any:
     """Return what is drawn, or explain why it is nothing of ``kind``."""
-    advice = f"return gents_gym.{kind.__name__} from {verb}, whatever the number of indices"
-    try:
-        drawn = draw(*given, **options)
-    except Exception as error:
-        seen = f"{type(error).__name__}: {error}"
-        _fail(name, f"{verb} was called", kind.__name__, seen, advice, error)
+    expected, advice = f"{kind.__name__} from {verb}", "whatever the seed, the indices and the split"
+    with explained(f"{name} fails in {verb}", done=f"{verb} was called", expected=expected, advice=f"draw, {advice}"):
+        drawn = draw(*given)
     if not isinstance(drawn, kind):
-        _fail(name, f"{verb} was called", kind.__name__, repr(drawn), advice)
+        _fail(name, f"{verb} was called", expected, repr(drawn), f"return gents_gym.{kind.__name__}, {advice}")
     return drawn
 
 
@@ -118,6 +115,5 @@ def _check_rewards(name: str, tasks: Tasks) -> None:
             _fail(name, done, "rewards that have the means as expectations", seen, advice)
 
 
-def _fail(name: str, done: str, expected: str, seen: str, advice: str, cause: Exception | None = None) -> NoReturn:
-    rule = f"{name}: its tasks are not as they must be"
-    raise breach(rule, done=done, expected=expected, seen=seen, advice=advice) from cause
+def _fail(name: str, done: str, expected: str, seen: str, advice: str) -> None:
+    raise breach(f"{name}: its tasks are not as they must be", done=done, expected=expected, seen=seen, advice=advice)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gents_gym.checks import InputError, TaskError, check_actions
 from gents_gym.randomness import stream
-from gents_gym.testing.contract import ContractError, breach, global_generators_left_alone
+from gents_gym.testing.contract import ContractError, breach, explained, global_generators_left_alone
 from gents_gym.types import Agent, Privileged, TaskInfo, Tasks
 
 RNG_ADVICE = "draw all randomness of task i from rngs[i], which reset is given"
@@ -98,23 +98,16 @@ class Player:
 
     def _call(self, agent: Agent, verb: str, where: str, scribble: bool, *given: Any) -> Any:
         """Return what a method answers, watched."""
-        before = copy.deepcopy([array for array in given if isinstance(array, np.ndarray)])
-        try:
-            with global_generators_left_alone(self.name, f"{verb} was called at {where}", RNG_ADVICE):
-                answer = getattr(agent, verb)(*given)
-        except ContractError:
-            raise
-        except Exception as error:
-            raise breach(
-                f"{self.name} fails in {verb}",
-                done=f"{verb} was called at {where}",
-                expected="an answer",
-                seen=f"{type(error).__name__}: {error}",
-                advice="the traceback above shows the line; an agent made for certain tasks alone says so by "
-                "raising gents_gym.InputError in reset",
-            ) from error
+        arrays = [array for array in given if isinstance(array, np.ndarray)]
+        before, done = copy.deepcopy(arrays), f"{verb} was called at {where}"
+        advice = "an agent made for certain tasks alone says so by raising gents_gym.InputError in reset"
+        with (
+            explained(f"{self.name} fails in {verb}", done=done, expected="an answer", advice=advice),
+            global_generators_left_alone(self.name, done, RNG_ADVICE),
+        ):
+            answer = getattr(agent, verb)(*given)
         answer = answer.copy() if scribble and isinstance(answer, np.ndarray) else answer  # it may be a view of ours
-        for array, kept in zip([array for array in given if isinstance(array, np.ndarray)], before, strict=True):
+        for array, kept in zip(arrays, before, strict=True):
             self._check_kept(array, kept, where, f"an array that {verb} was given")
             if scribble:
                 array[...] = 7 if array.dtype.kind == "f" else 0

@@ -116,4 +116,4 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_library(kind: type) -> bool:
-    return kind.__module__.startswith(("builtins", "numpy", "torch", "numba"))
+    return kind.__module__.partition(".")[0] in ("builtins", "numpy", "torch", "numba")

@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from gents_gym.evaluation.regret import oracle_actions
-from gents_gym.testing.contract import breach, find_difference
+from gents_gym.testing.contract import breach, explained, find_difference
 from gents_gym.testing.privilege import twin
 from gents_gym.testing.watched import Episode, Watched, in_turn
 from gents_gym.types import Tasks
@@ -85,16 +85,13 @@ def _check_next(name: str, envs: Watched, tasks: Tasks) -> None:
 
 
 def _check_oracle(name: str, tasks: Tasks) -> None:
-    try:
+    with explained(
+        f"{name}: regret cannot be measured",
+        done=f"the oracle, {tasks.oracle!r}, was fitted to the tables",
+        expected="a policy for each task",
+        advice="name a policy class in Tasks(oracle=...) that is made for these outcomes",
+    ):
         oracle_actions(tasks)
-    except Exception as error:
-        raise breach(
-            f"{name}: regret cannot be measured",
-            done=f"the oracle, {tasks.oracle!r}, was fitted to the tables",
-            expected="a policy for each task",
-            seen=f"{type(error).__name__}: {error}",
-            advice="name a policy class in Tasks(oracle=...) that is made for these outcomes",
-        ) from error
 
 
 def _check_numbers(same: Any, envs: Watched, tasks: Tasks, info: dict[str, Any], seed: int) -> None:

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gents_gym.checks import InputError
 from gents_gym.envs.register import VECTOR_ENTRY_POINT
 from gents_gym.evaluation.environments import find_env
-from gents_gym.testing.contract import breach, find_difference
+from gents_gym.testing.contract import breach, explained, find_difference
 from gents_gym.testing.distribution import check_distribution
 from gents_gym.testing.tables import check_tables
 from gents_gym.testing.watched import SEED_ADVICE, Episode, Watched, half_in_turn
@@ -35,7 +35,6 @@ def check_vector_env(env: str | VectorEnv[Any, Any, Any] | Make) -> None:
         ContractError: With what was done, expected and seen, and what to do about it.
     """
     for name, make in _makers(env):
-        make = _told(name, make)
         _check(name, make)
     if (distribution := getattr(make(1).unwrapped, "distribution", None)) is not None:
         check_distribution(name, distribution)
@@ -61,27 +60,14 @@ def _makers(env: Any) -> list[tuple[str, Make]]:
     if not callable(env):
         raise InputError(f"env must be an id, a vector environment or a function that makes one, got {env!r}")
     name = getattr(env, "__name__", type(env).__name__)
-    return [("the environment" if name == "<lambda>" else name, env)]
-
-
-def _told(name: str, make: Make) -> Make:
-    """Return a maker that explains what goes wrong in ``make``."""
-
-    def made(num_envs: int) -> VectorEnv[Any, Any, Any]:
-        try:
-            return make(num_envs)
-        except InputError:
-            raise
-        except Exception as error:
-            raise breach(
-                f"{name} cannot be made",
-                done=f"an environment with {num_envs} slots was asked for",
-                expected="a gymnasium.vector.VectorEnv",
-                seen=f"{type(error).__name__}: {error}",
-                advice="the traceback above shows the line; a function has the number of slots as its one argument",
-            ) from error
-
-    return made
+    name = "the environment" if name == "<lambda>" else name
+    make = explained(
+        f"{name} cannot be made",
+        done="it was called with a number of slots",
+        expected="a gymnasium.vector.VectorEnv",
+        advice="hand in a function from the number of slots to the environment",
+    )(env)
+    return [(name, make)]
 
 
 def _from_spec(spec: EnvSpec, options: dict[str, Any]) -> Make:

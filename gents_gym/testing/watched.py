@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from gents_gym.evaluation.rollout import observed_outcomes
-from gents_gym.testing.contract import ContractError, breach, find_difference, global_generators_left_alone
+from gents_gym.testing.contract import breach, explained, find_difference, global_generators_left_alone
 
 LONGEST = 10_000  # decisions of an episode
 SEED_ADVICE = "draw everything of task i from a generator made of (seed, split, i): gents_gym.randomness.stream"
@@ -109,14 +109,12 @@ class Watched:
         return Episode(features, contexts, played.astype(np.int64), rewards, outcomes, kept, answers, told)
 
     def _call(self, verb: str, length: int, *given: Any, **how: Any) -> Any:
-        done = f"{verb} was called"
-        try:
-            with global_generators_left_alone(self.name, done, SEED_ADVICE):
-                answer = getattr(self.envs, verb)(*given, **how)
-        except ContractError:
-            raise
-        except Exception as error:
-            self._fail(verb, "it", "an answer", f"{type(error).__name__}: {error}", error)
+        done = f"{verb} was called, as rollout does, with {len(self.slots)} slots"
+        with (
+            explained(f"{self.name} fails in {verb}", done=done, expected="an answer", advice=VECTOR_ENV),
+            global_generators_left_alone(self.name, done, SEED_ADVICE),
+        ):
+            answer = getattr(self.envs, verb)(*given, **how)
         if not isinstance(answer, tuple) or len(answer) != length:
             self._fail(verb, "its answer", f"a tuple of {length}", f"{type(answer).__name__}")
         kept = copy.deepcopy(answer)
@@ -138,18 +136,17 @@ class Watched:
             seen = "; ".join(told) or f"the keys {sorted(observation)}"
         self._fail(verb, "observation", f"one in observation_space, {space}", seen)
 
-    def _fail(self, verb: str, what: str, expected: str, seen: str, cause: Exception | None = None) -> None:
+    def _fail(self, verb: str, what: str, expected: str, seen: str) -> None:
         raise breach(
             f"{self.name}: {what} of {verb} is not as it must be",
             done=f"{verb} was called, as rollout does, with {len(self.slots)} slots",
             expected=expected,
             seen=seen,
-            advice=ADVICE.get(
-                what, "the traceback above shows the line" if cause else "see help(gymnasium.vector.VectorEnv)"
-            ),
-        ) from cause
+            advice=ADVICE.get(what, VECTOR_ENV),
+        )
 
 
+VECTOR_ENV = "see help(gymnasium.vector.VectorEnv)"
 ADVICE = {
     "observation": "return float32 arrays with a row for each slot, within the bounds and without NaN",
     "reward": "return R of the outcomes as a float64 array (B,); scale rewards to [0, 1]",

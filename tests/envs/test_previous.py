@@ -78,3 +78,7 @@ def test_other_spaces_are_refused():
         PreviousStep(gym.make("CartPole-v1"))
     with pytest.raises(InputError, match="env must have a Dict observation"):
         VectorPreviousStep(gym.make_vec("CartPole-v1", num_envs=2))
+    env = gym.make("gents_gym/Synthetic-v0")
+    env.action_space = gym.spaces.Discrete(10, start=1)
+    with pytest.raises(InputError, match=r"that starts at 0, got .* Discrete\(10, start=1\)"):
+        PreviousStep(env)

@@ -403,7 +403,7 @@ DEFECTS = {
     HoldsALock: "cannot be copied",
     FitsWithTheWorld: "uses the global generator of numpy.random",
     FailsToFit: "seen: ValueError: too few rows",
-    NeedsArguments: "cannot be made ready",
+    NeedsArguments: "NeedsArguments cannot be made",
     Fails: "seen: KeyError: 'action 3'",
     NoObserve: "it lacks ['observe']",
 }
