@@ -285,7 +285,7 @@ class BanditEnv(gym.Env[Observation, np.int64]):
     - `render_mode=None`: "rgb_array" or "ansi" show the table, the played cells filled in.
     - `n_actions=10`, `horizon=500`, `context_dim=5`, `reward_fn="identity"`: the sizes and R of
       both settings; R by id or as `package.module:function`.
-    - `context_spread=1.0`: of `gents_gym/Synthetic-v0`, how much a task's contexts differ; 0 makes them all the same.
+    - `context_spread=1.0`: how much a task's contexts differ, in both settings; 0 makes them all the same.
     - `corpus=None`: of `gents_gym/News-v0`, a folder that `gents-gym news prepare` wrote; None is the bundled one.
     - `reset(options={"task": 7})` plays task 7 of the stream, `{"task": tasks}` one that is handed in (a `Tasks`
       batch of one); neither advances the stream.

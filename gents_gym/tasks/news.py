@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_choice, check_integer, check_reward
+from gents_gym.checks import InputError, check_choice, check_integer
 from gents_gym.news.corpus import Corpus, load_corpus
 from gents_gym.randomness import SPLITS, stream
-from gents_gym.tasks.logistic import count_latents, draw_numbers, draw_outcomes
-from gents_gym.types import ActionRows, RewardFn, Tasks, expected_reward, identity
-
-SMALLEST_CONTEXT = 3  # two entries that meet φ_Z in the cross term, and the one whose sign counts
+from gents_gym.tasks.logistic import LogisticSetting, count_latents, draw_numbers, draw_outcomes
+from gents_gym.types import ActionRows, Tasks, expected_reward
 
 
 def context_features(contexts: np.ndarray) -> np.ndarray:
@@ -20,7 +19,7 @@ def context_features(contexts: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class News:
+class News(LogisticSetting):
     """Headlines as actions: agents see embeddings and texts, outcomes depend on sentiment and formality.
 
     As in :class:`gents_gym.tasks.synthetic.Synthetic`, with φ_X(X) = X_{1:4}·sign(X_5) in the place of X and the
@@ -29,19 +28,14 @@ class News:
     The actions of a task are distinct; the same headline may appear in many tasks, with coefficients drawn anew.
     """
 
-    n_actions: int = 10  # A
-    horizon: int = 500  # T
-    context_dim: int = 5  # D
+    smallest_context: ClassVar[int] = 3  # two entries that meet φ_Z in the cross term, and the one whose sign counts
+
     corpus: str | None = None  # folder of a prepared corpus; None: the bundled one, whose texts are synthetic
-    reward_fn: RewardFn = identity  # R, of outcomes in {0, 1}
     headlines: Corpus = field(init=False, repr=False, compare=False)  # the corpus itself
 
     def __post_init__(self) -> None:
-        """Check the sizes and open the corpus."""
-        check_integer("n_actions", self.n_actions, 2)
-        check_integer("horizon", self.horizon, 1)
-        check_integer("context_dim", self.context_dim, SMALLEST_CONTEXT)
-        check_reward(self.reward_fn)
+        """Check the options and open the corpus."""
+        super().__post_init__()
         if self.corpus is not None and not isinstance(self.corpus, str):
             raise InputError(f"corpus must be a folder's name or None, got {self.corpus!r}")
         object.__setattr__(self, "headlines", load_corpus(self.corpus))
@@ -88,6 +82,6 @@ class News:
         """Draw X (B, T, D), Y (B, T, A) and P(Y=1) (B, T, A) for the headlines ``rows`` (B, A)."""
         n_actions = rows.shape[1]
         shapes = [(n_actions, count_latents(self.context_dim - 1)), (n_rows, self.context_dim)]
-        (latents, contexts), uniform = draw_numbers(rngs, shapes, n_rows, n_actions)
+        (latents, contexts), uniform = draw_numbers(rngs, shapes, n_rows, n_actions, self.context_spread)
         scores = self.headlines.scores[rows]  # (B, A, 2)
         return contexts, *draw_outcomes(scores, latents, context_features(contexts), uniform)

@@ -51,28 +51,6 @@ def test_features_and_contexts_are_standard_normal():
         assert abs(values.var() - 1) < 4 * np.sqrt(2 / n)
 
 
-@pytest.mark.parametrize("spread", [0, 0.4, 0.999])
-def test_contexts_are_as_alike_as_their_spread_says(spread):
-    """Each is standard normal, and two of a task have the correlation 1 - s²; tasks have nothing in common."""
-    distribution = Synthetic(horizon=4, context_spread=spread)
-    tasks, rows = distribution.sample(0, range(8000)), distribution.sample_actions(0, range(8000), 4)
-    for contexts in (tasks.contexts, rows.contexts):
-        found = np.cov(contexts.reshape(8000, 20).astype(np.float64), rowvar=False)
-        alike = np.kron(np.full((4, 4), 1 - spread**2) + spread**2 * np.eye(4), np.eye(5))
-        assert np.abs(found - alike).max() < 5 * np.sqrt(2 / 8000)
-        assert np.abs(contexts.mean(axis=0)).max() < 4.5 / np.sqrt(8000)
-    if spread == 0:
-        assert np.ptp(tasks.contexts, axis=1).max() == 0
-        assert np.ptp(tasks.means, axis=1).max() < 1e-6
-
-
-def test_spread_leaves_features_and_coefficients_alone():
-    plain, same = Synthetic(horizon=3).sample(0, range(5)), Synthetic(horizon=3, context_spread=0).sample(0, range(5))
-    assert np.array_equal(plain.action_features, same.action_features)
-    almost = Synthetic(horizon=3, context_spread=np.nextafter(1, 0)).sample(0, range(5))
-    assert np.allclose(almost.means, plain.means, atol=1e-6)
-
-
 def test_logits_have_the_closed_form_moments():
     """Given Z, an action is logistic regression with known Gaussian coefficients (intercept and slopes)."""
     tasks = Synthetic(n_actions=20, horizon=60).sample(1, range(300))
@@ -183,9 +161,6 @@ def test_sizes_are_arguments():
         ({"context_dim": 1}, "context_dim must be at least 2, got 1"),
         ({"n_actions": 2.5}, r"n_actions must be a whole number, got 2\.5"),
         ({"horizon": True}, "horizon must be a whole number, got True"),
-        ({"context_spread": 1.5}, r"context_spread must be at most 1, got 1\.5"),
-        ({"context_spread": -0.1}, r"context_spread must be at least 0, got -0\.1"),
-        ({"context_spread": "wide"}, "context_spread must be a number, got 'wide'"),
     ],
 )
 def test_bad_sizes(arguments, message):
