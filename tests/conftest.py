@@ -3,7 +3,9 @@
 import pytest
 
 
-@pytest.fixture(autouse=True)
-def sb3_logs(monkeypatch, tmp_path_factory):
+@pytest.fixture(autouse=True, scope="session")
+def sb3_logs(tmp_path_factory):
     """Let stable-baselines3, which opens a folder per model, write where pytest cleans up."""
-    monkeypatch.setenv("SB3_LOGDIR", str(tmp_path_factory.getbasetemp() / "sb3"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SB3_LOGDIR", str(tmp_path_factory.mktemp("sb3")))
+        yield
