@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 
 import gents_gym
 from gents_gym.agents.ts_gen import TSGen
-from gents_gym.news.models import Encoder, Source
-from gents_gym.news.prepare import fit_projection
+from gents_gym.tasks.headlines.models import Encoder, Source
+from gents_gym.tasks.headlines.prepare import fit_projection
 from gents_gym.training.data import read_logs
-from gents_gym.training.run import split_actions
+from gents_gym.training.folder import split_actions
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--headlines", type=Path, help="CSV of articles; none: both files are invented")

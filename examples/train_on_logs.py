@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import gents_gym
 from gents_gym.agents.linucb import LinUCB
 from gents_gym.training.data import read_logs
+from gents_gym.training.folder import split_actions
 from gents_gym.training.losses import measure
-from gents_gym.training.run import split_actions
 
 
 class EpsilonGreedyLinUCB:
@@ -79,7 +79,8 @@ complete, _ = gents_gym.train(*split_actions(complete_rows, 0.2, 0), config)
 
 # Compare on held-out actions.
 rows = gents_gym.make_tasks("synthetic").sample_actions(0, range(2 * arguments.tasks), arguments.horizon, "test")
-losses = measure({"logged": logged, "complete": complete, "exact": gents_gym.ExactModel(n_weighted=64)}, rows)
+exact = gents_gym.ExactModel(gents_gym.make_tasks("synthetic").truth, n_weighted=64)
+losses = measure({"logged": logged, "complete": complete, "exact": exact}, rows)
 for name in ("logged", "complete", "exact"):
     mean, error = losses.mean(name, arguments.horizon)
     gap, gap_error = losses.gap(name, "exact", arguments.horizon)

@@ -4,7 +4,6 @@ import importlib as _importlib
 from typing import Any as _Any
 
 from gents_gym import registry as _registry
-from gents_gym import testing
 from gents_gym.checks import InputError
 from gents_gym.construct import make_agent, make_policy, make_tasks
 from gents_gym.envs import BanditEnv, BanditVectorEnv, PreviousStep, VectorPreviousStep
@@ -12,26 +11,35 @@ from gents_gym.envs.register import register as _register
 from gents_gym.envs.register import register_tasks
 from gents_gym.evaluation.regret import RecordRegret, VectorRecordRegret
 from gents_gym.evaluation.rollout import Rollout, rollout
-from gents_gym.types import ActionRows, Agent, PolicyClass, TaskDistribution, TaskInfo, Tasks
+from gents_gym.likelihoods import Bernoulli, Categorical, Gaussian
+from gents_gym.types import ActionRows, Agent, Belief, Feedback, Model, PolicyClass, TaskDistribution, TaskInfo, Tasks
 
 __all__ = [
     "ActionRows",
     "Agent",
     "BanditEnv",
     "BanditVectorEnv",
+    "Belief",
+    "Bernoulli",
+    "Categorical",
     "EvaluationConfig",
     "ExactModel",
+    "Feedback",
+    "Gaussian",
     "InputError",
+    "Model",
     "PolicyClass",
     "PreviousStep",
     "RecordRegret",
     "Rollout",
     "RowSets",
+    "SequenceModel",
     "TaskDistribution",
     "TaskInfo",
     "Tasks",
     "VectorPreviousStep",
     "VectorRecordRegret",
+    "check_model",
     "evaluate",
     "load_model",
     "load_results",
@@ -52,6 +60,8 @@ _LAZY = {  # what needs torch, joblib or pyarrow is imported when it is asked fo
     "load_results": "gents_gym.evaluation.store",
     "load_model": "gents_gym.models.load",
     "ExactModel": "gents_gym.models.exact",
+    "SequenceModel": "gents_gym.models.sequence",
+    "check_model": "gents_gym.testing.model",
     "RowSets": "gents_gym.training.data",
     "preset_config": "gents_gym.training.loop",
     "train": "gents_gym.training.loop",
@@ -59,6 +69,8 @@ _LAZY = {  # what needs torch, joblib or pyarrow is imported when it is asked fo
 
 
 def __getattr__(name: str) -> _Any:
+    if name == "testing":
+        return _importlib.import_module("gents_gym.testing")
     if name in _LAZY:
         return getattr(_importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'gents_gym' has no attribute {name!r}")

@@ -57,16 +57,6 @@ def check_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def check_reward(reward_fn: Any) -> None:
-    """Raise unless ``reward_fn`` maps an array of outcomes to as many rewards in [0, 1]."""
-    try:
-        rewards = np.asarray(reward_fn(np.array([0.0, 1.0], np.float32)), np.float64)
-    except Exception as error:
-        raise InputError(f"reward_fn must map outcomes to rewards, got {reward_fn!r} ({error})") from error
-    if rewards.shape != (2,) or not ((rewards >= 0) & (rewards <= 1)).all():
-        raise InputError(f"reward_fn must map each outcome to a reward in [0, 1], got {rewards.tolist()} for [0, 1]")
-
-
 def check_choice(kind: str, value: Any, choices: Iterable[str]) -> str:
     """Return ``value``, or raise with the nearest of ``choices`` as a suggestion."""
     known = list(choices)

@@ -5,11 +5,11 @@ import importlib
 import inspect
 import re
 from collections.abc import Mapping
-from importlib.metadata import entry_points
 from typing import Any
 
 from gents_gym import registry
 from gents_gym.checks import InputError, check_choice
+from gents_gym.likelihoods import Likelihood
 from gents_gym.types import Agent, PolicyClass, RewardFn, TaskDistribution, identity
 
 SPEC = re.compile(r"(?P<name>[\w.:/-]+)\s*(?:\((?P<options>.*)\))?", re.DOTALL)
@@ -49,13 +49,21 @@ def make_policy(policy: str, /, reward_fn: RewardFn = identity, **options: Any) 
     return made
 
 
-def get_policy(name: str, policy: Any, reward_fn: RewardFn = identity) -> PolicyClass:
+def get_policy(
+    name: str, policy: Any, reward_fn: RewardFn = identity, likelihood: Likelihood | None = None
+) -> PolicyClass:
     """Return the policy class that ``policy`` is or names, or raise; ``name`` is the argument's, for the errors.
 
-    An object brings its own R where it has one, and it must be the task's.
+    An object brings its own R where it has one, and it must be the task's. A class that says which ``likelihoods`` it
+    takes must take the task's ``likelihood``, if that is given.
     """
+    made = make_policy(policy, reward_fn=reward_fn) if isinstance(policy, str) else policy
+    taken = getattr(made, "likelihoods", None)
+    if likelihood is not None and taken is not None and not isinstance(likelihood, taken):
+        rule = f"{name} must be a policy class for {likelihood} outcomes, such as least-squares"
+        raise InputError(f"{rule}, got {policy!r}")
     if isinstance(policy, str):
-        return make_policy(policy, reward_fn=reward_fn)
+        return made
     if isinstance(policy, type) or not hasattr(policy, "fit"):
         raise InputError(f"{name} must be a policy class with fit, or its id, got {policy!r}")
     if getattr(policy, "reward_fn", reward_fn) is not reward_fn:
@@ -79,6 +87,8 @@ def make_tasks(tasks: str, /, **options: Any) -> TaskDistribution:
 
 def agent_ids() -> dict[str, str]:
     """Return all agent ids with the constructors they stand for, those of other distributions included."""
+    from importlib.metadata import entry_points  # slow to import, and importing the package needs no ids
+
     theirs = {point.name: point.value for point in entry_points(group="gents_gym.agents")}
     return {**theirs, **registry.AGENTS}
 

@@ -3,13 +3,16 @@
 A run that fills a folder keeps its plan there, so that a killed one can go on.
 """
 
+import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from gents_gym.checks import InputError
 
@@ -34,6 +37,15 @@ def write_whole(path: str | Path, data: bytes) -> Path:
         os.unlink(temporary)
         raise
     return path
+
+
+def digest(*arrays: np.ndarray) -> str:
+    """Return the sha256 of the arrays, their types and shapes."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def is_part(path: Path) -> bool:
@@ -88,18 +100,32 @@ def new_folder(name: str, path: str | Path) -> Path:
     return path
 
 
-def kept_plan(out: Path) -> Any:
-    """Return the plan of the unfinished run in the folder; None where there is none."""
+def kept_plan(out: Path, defaults: Mapping[str, Any] | None = None) -> Any:
+    """Return the plan of the unfinished run in the folder; None where there is none.
+
+    Args:
+        out: The folder.
+        defaults: Of the configuration's fields: a plan of an earlier version may lack some.
+    """
     path = out / PLAN
     try:
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
     except (OSError, ValueError) as error:
         raise InputError(f"out must hold a run to go on with, got '{out}' with a damaged {PLAN}") from error
+    if isinstance(kept, dict) and isinstance(kept.get("config"), dict):
+        kept["config"] = {**(defaults or {}), **kept["config"]}
+    return kept
 
 
-def open_run(out: Path, plan: dict[str, Any]) -> None:
-    """Make the folder with the plan, of JSON values, in it; one with an unfinished run must hold the same plan."""
-    kept = kept_plan(out)
+def open_run(out: Path, plan: dict[str, Any], defaults: Mapping[str, Any] | None = None) -> None:
+    """Make the folder with the plan, of JSON values, in it; one with an unfinished run must hold the same plan.
+
+    Args:
+        out: The folder.
+        plan: What the run is about to do.
+        defaults: Of the configuration's fields: a plan of an earlier version may lack some.
+    """
+    kept = kept_plan(out, defaults)
     if kept is None:
         new_folder("out", out)
         write_whole(out / PLAN, (json.dumps(plan, indent=2) + "\n").encode())

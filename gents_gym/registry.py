@@ -1,5 +1,7 @@
 """Ids and what they stand for, as data; ``gents_gym.construct`` turns an id into an object."""
 
+from typing import Any
+
 # Task distributions.
 TASKS = {
     "synthetic": "gents_gym.tasks.synthetic:Synthetic",
@@ -33,44 +35,57 @@ AGENTS = {
     "sb3": "gents_gym.agents.adapters.sb3:SB3",
 }
 
-# Bundled sequence models p_θ: the folder of each below gents_gym/models/weights.
+# Kinds of model p_θ; other distributions add theirs through the entry-point group "gents_gym.models".
 MODELS = {
-    "synthetic-filter": "synthetic-filter",
-    "synthetic-filter-10": "synthetic-filter-10",  # trained on 10 actions
-    "synthetic-filter-100": "synthetic-filter-100",
-    "synthetic-filter-1000": "synthetic-filter-1000",
-    "synthetic-paper": "synthetic-paper",
-    "synthetic-paper-100": "synthetic-paper-100",
-    "synthetic-paper-1000": "synthetic-paper-1000",
-    "synthetic-paper-layers0": "synthetic-paper-layers0",  # with fewer hidden layers
-    "synthetic-paper-layers1": "synthetic-paper-layers1",
-    "synthetic-paper-layers2": "synthetic-paper-layers2",
-    "news-filter": "news-filter",  # of the bundled corpus
-    "news-filter-100": "news-filter-100",
-    "news-filter-1000": "news-filter-1000",
-    "news-filter-blind": "news-filter-blind",  # which sees no embeddings
-    "news-paper": "news-paper",
-    "news-paper-1000": "news-paper-1000",
-    "news-paper-layers0": "news-paper-layers0",
-    "news-paper-layers1": "news-paper-layers1",
-    "news-paper-layers2": "news-paper-layers2",
+    "filter": "gents_gym.models.filter:FilterModel",
+    "paper": "gents_gym.models.paper:PaperModel",
 }
 
-# Models by preset: an agent takes the first whose sizes are the task's.
-FAMILIES = {
-    "filter": ("synthetic-filter", "news-filter"),
-    "paper": ("synthetic-paper", "news-paper"),
+# Presets: the kind of each, and how it is trained where not by TrainConfig's defaults. Bundled weights lie in folders
+# SETTING-PRESET, and SETTING-PRESET-VARIANT, below gents_gym/models/weights.
+PRESETS: dict[str, dict[str, Any]] = {
+    "filter": {"kind": "filter"},
+    "paper": {
+        "kind": "paper",
+        "epochs": 100,
+        "learning_rates": (0.1, 0.01, 0.001),
+        "steps": 50,
+        "replacement": True,
+    },
+}
+
+# Where training begins, by kind of model: functions of (model, rows, rng) that set what gradients go on from.
+STARTS = {
+    "filter": "gents_gym.training.start:start_filter",
+    "paper": "gents_gym.training.start:start_paper",
+}
+
+# What a setting changes in a preset.
+PRESET_CHANGES: dict[str, dict[str, dict[str, Any]]] = {
+    "news": {
+        "filter": {
+            "model": {"context_features": 4, "context_width": 64, "prior_width": 64},
+            "epochs": 8,
+            "batch": 200,
+            "learning_rates": (0.005,),
+        },
+        # More steps than the paper's 40 epochs of 20,000 headlines in batches of 500, and smaller ones.
+        "paper": {"model": {"context_features": 4}, "epochs": 40, "batch": 100, "learning_rates": (0.003, 0.001)},
+    },
 }
 
 # Policy classes Π with their fitting rule.
 POLICIES = {
     "logistic": "gents_gym.policies.logistic:Logistic",
+    "least-squares": "gents_gym.policies.least_squares:LeastSquares",
     "mlp": "gents_gym.policies.mlp:MLP",
     "constrained": "gents_gym.policies.constrained:Constrained",
+    "features": "gents_gym.policies.features:OnFeatures",
     "estimator": "gents_gym.policies.estimator:Estimator",
 }
 
 # Reward functions R.
 REWARDS = {
     "identity": "gents_gym.types:identity",
+    "half": "gents_gym.types:half",
 }

@@ -3,8 +3,6 @@
 Sizes: B tasks, T horizon, A actions, D context size, F action-feature size, N single actions, R rows of each.
 """
 
-import hashlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,14 +10,12 @@ from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
 from gents_gym.checks import InputError, check_array, check_integer
-from gents_gym.files import write_whole
-
-FORMAT = "gents_gym.tasks.1"  # of the files that Tasks.save writes
-RewardFn = Callable[[np.ndarray], np.ndarray]
+from gents_gym.files import digest
+from gents_gym.likelihoods import BERNOULLI, Likelihood, infer_likelihood, make_likelihood
+from gents_gym.likelihoods import RewardFn as RewardFn
+from gents_gym.taskfile import ARRAYS, read_tasks, write_tasks
 
 
 def identity(outcome: np.ndarray) -> np.ndarray:
@@ -27,10 +23,17 @@ def identity(outcome: np.ndarray) -> np.ndarray:
     return outcome
 
 
-def expected_reward(reward_fn: RewardFn, chances: np.ndarray) -> np.ndarray:
-    """Return E[R(Y)] of outcomes in {0, 1} where P(Y=1) is ``chances``, elementwise and in their type."""
-    losing, winning = (float(reward) for reward in reward_fn(np.array([0.0, 1.0])))
-    return chances if (losing, winning) == (0, 1) else losing + (winning - losing) * chances
+def half(outcome: np.ndarray) -> np.ndarray:
+    """The reward R(y) = y/2."""
+    return outcome / 2
+
+
+def _name(reward_fn: RewardFn) -> str:
+    """Return how a file names a reward function."""
+    name = getattr(reward_fn, "__qualname__", None)
+    if name is None:
+        raise InputError(f"reward_fn must be a function with a name to be saved, got {reward_fn!r}")
+    return f"{reward_fn.__module__}:{name}"
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
@@ -50,13 +53,24 @@ def _check_texts(value: Any, shape: tuple[int, int]) -> np.ndarray:
     return texts
 
 
-def digest(*arrays: np.ndarray) -> str:
-    """Return the sha256 of the arrays, their types and shapes."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """p* as nature publishes it: what the exact model is made of.
+
+    Attributes:
+        prior: φ_Z, (..., H), to mean and variance of the coefficients, intercept first, (..., K) each; for C
+            categories to (..., C-1, K) each, one row for each but the first.
+        likelihood: What an outcome is.
+        context_map: φ_X, (..., D) to (..., K-1), or None if it is the identity.
+        context_spread: s; contexts are √(1 - s²) X̄ + s X, where X̄ is the task's own, both N(0, I).
+        noise: The variance of Gaussian outcomes.
+    """
+
+    prior: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+    likelihood: Likelihood = BERNOULLI
+    context_map: Callable[[np.ndarray], np.ndarray] | None = None
+    context_spread: float = 1.0
+    noise: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,28 +82,30 @@ class Tasks:
         contexts: X, (B, T, D) float32.
         outcomes: Y, the potential-outcomes table, (B, T, A) float32.
         means: True E[R(Y)], (B, T, A) float32, or None where nature's expectations are not known.
-        oracle: Id of the policy class that the setting's regret is measured against.
-        reward_fn: R, from outcomes to rewards in [0, 1], elementwise.
+        oracle: Id of the policy class that the setting's regret is measured against; None: "logistic" for outcomes 0
+            and 1, "least-squares" for others.
+        reward_fn: R, from outcomes to finite rewards, elementwise.
         hidden_features: What nature knows of the actions beyond their features, (B, A, H) float32, or None.
         texts: The actions' texts, (B, A) of str, or None where they have none.
-        context_map: Nature's features of the contexts, (..., D) to (..., D'), or None where they are the contexts
-            themselves, or not known. Files do not keep it.
         space: The name of the space that action features are embeddings in, or None where they are none.
+        likelihood: What an outcome is; None: Bernoulli if all outcomes are 0 or 1, else Gaussian.
+        truth: p*, or None where it is not known. Files do not keep it.
     """
 
     action_features: np.ndarray
     contexts: np.ndarray
     outcomes: np.ndarray
     means: np.ndarray | None = None
-    oracle: str = "logistic"
+    oracle: str = None  # type: ignore[assignment]  # set in __post_init__
     reward_fn: RewardFn = identity
     hidden_features: np.ndarray | None = None
     texts: np.ndarray | None = None
-    context_map: Callable[[np.ndarray], np.ndarray] | None = None
     space: str | None = None
+    likelihood: Likelihood = None  # type: ignore[assignment]  # set in __post_init__
+    truth: Truth | None = None
 
     def __post_init__(self) -> None:
-        """Check the shapes against each other and freeze the arrays."""
+        """Check the shapes against each other, and the outcomes, and freeze the arrays."""
         features = check_array("action_features", self.action_features, "(B, A, F)", (-1, -1, -1))
         n_tasks, n_actions, _ = features.shape
         contexts = check_array("contexts", self.contexts, "(B, T, D)", (n_tasks, -1, -1))
@@ -108,6 +124,9 @@ class Tasks:
         check_integer("the context size D", contexts.shape[2], 1)
         for name, array in arrays.items():
             object.__setattr__(self, name, _frozen(array))
+        _set_likelihood(self)
+        if self.oracle is None:
+            object.__setattr__(self, "oracle", "logistic" if self.likelihood == BERNOULLI else "least-squares")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Freeze the arrays again, which pickling does not."""
@@ -125,8 +144,7 @@ class Tasks:
 
     def _arrays(self) -> dict[str, np.ndarray]:
         """Return the numbers, which hashes are made of."""
-        names = ("action_features", "contexts", "outcomes", "means", "hidden_features")
-        return {name: array for name in names if (array := getattr(self, name)) is not None}
+        return {name: array for name in ARRAYS if (array := getattr(self, name)) is not None}
 
     def _parts(self) -> dict[str, np.ndarray]:
         """Return all that has an entry per task."""
@@ -135,16 +153,23 @@ class Tasks:
     def put(self, slots: np.ndarray, tasks: "Tasks") -> "Tasks":
         """Return a copy with the tasks at ``slots`` replaced by ``tasks``, in order.
 
-        Where one of the two batches does not know its means, hidden features, texts or space, the result does not.
+        Where one of the two batches does not know its means, hidden features, texts, space or truth, the result does
+        not; where their likelihoods differ, the outcomes decide again.
         """
         theirs, merged = tasks._parts(), {}
         for name, array in self._parts().items():
             if name in theirs:
                 merged[name] = array.copy()
                 merged[name][slots] = theirs[name]
-        context_map = self.context_map if self.context_map is tasks.context_map else None
         space = self.space if self.space == tasks.space else None
-        return Tasks(**merged, oracle=self.oracle, reward_fn=self.reward_fn, context_map=context_map, space=space)
+        return Tasks(
+            **merged,
+            oracle=self.oracle,
+            reward_fn=self.reward_fn,
+            space=space,
+            likelihood=self.likelihood if self.likelihood == tasks.likelihood else None,  # type: ignore[arg-type]
+            truth=self.truth if self.truth is tasks.truth else None,
+        )
 
     @property
     def n_actions(self) -> int:
@@ -164,7 +189,13 @@ class Tasks:
     @cached_property
     def rewards(self) -> np.ndarray:
         """R of the potential-outcomes table, (B, T, A)."""
-        return _frozen(np.asarray(self.reward_fn(self.outcomes), np.float32))
+        rewards = self.reward_fn(self.outcomes)
+        return _frozen(check_array("R of the outcomes", rewards, "(B, T, A)", self.outcomes.shape))
+
+    @property
+    def known_truth(self) -> Truth | None:
+        """p* as agents may know it: None where it is about features that they do not see."""
+        return self.truth if self.hidden_features is None else None
 
     @property
     def hashes(self) -> tuple[str, ...]:
@@ -176,23 +207,16 @@ class Tasks:
         """The sha256 of the batch's content."""
         return digest(*self._arrays().values())
 
-    def _label(self) -> str:
-        """Return what a file says of the batch beside its arrays."""
-        name = getattr(self.reward_fn, "__qualname__", None)
-        if name is None:
-            raise InputError(f"reward_fn must be a function with a name to be saved, got {self.reward_fn!r}")
-        labels: dict[str, Any] = {"oracle": self.oracle, "reward_fn": f"{self.reward_fn.__module__}:{name}"}
+    def save(self, path: str | Path) -> Path:
+        """Write the batch to one safetensors file, whole or not at all."""
+        labels: dict[str, Any] = {"oracle": self.oracle, "reward_fn": _name(self.reward_fn)}
         if self.texts is not None:
             labels["texts"] = self.texts.tolist()
         if self.space is not None:
             labels["space"] = self.space
-        seal = digest(np.frombuffer(json.dumps([labels, self.content_hash]).encode(), np.uint8))
-        return json.dumps({"format": FORMAT, **labels, "sha256": seal})
-
-    def save(self, path: str | Path) -> Path:
-        """Write the batch to one safetensors file, whole or not at all."""
-        arrays = {name: np.ascontiguousarray(array) for name, array in self._arrays().items()}
-        return write_whole(path, save(arrays, metadata={"tasks": self._label()}))
+        if self.likelihood != infer_likelihood(self.outcomes):  # else the outcomes say it
+            labels["likelihood"] = str(self.likelihood)
+        return write_tasks(path, self._arrays(), labels)
 
     @classmethod
     def load(cls, path: str | Path, reward_fn: RewardFn = identity) -> "Tasks":
@@ -200,23 +224,17 @@ class Tasks:
 
         The file names its reward function but never brings code: hand in the same one here.
         """
+        arrays, labels = read_tasks(path)
+        parts: dict[str, Any] = {**arrays, **labels}
+        wanted, got = parts.pop("reward_fn", None), _name(reward_fn)
+        if got != wanted:
+            raise InputError(f"reward_fn must be the one in the file, {wanted}, got {got}")
         try:
-            with safe_open(path, framework="numpy") as file:
-                labels = json.loads((file.metadata() or {})["tasks"])
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            if labels["format"] != FORMAT:
-                raise ValueError(f"its format is {labels['format']!r}")
-            oracle, wanted = labels["oracle"], labels["reward_fn"]
-            told = {name: labels.get(name) for name in ("texts", "space")}
-            tasks = cls(**arrays, oracle=oracle, reward_fn=reward_fn, **told)
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"path must be a whole file written by Tasks.save, got '{path}' ({error!r})") from error
-        got = json.loads(tasks._label())
-        if got["reward_fn"] != wanted:
-            raise InputError(f"reward_fn must be the one in the file, {wanted}, got {got['reward_fn']}")
-        if got != labels:
-            raise InputError(f"'{path}' is damaged: its content does not match its sha256")
-        return tasks
+            if "likelihood" in parts:
+                parts["likelihood"] = make_likelihood(parts["likelihood"])
+            return cls(**parts, reward_fn=reward_fn)
+        except TypeError as error:  # a label that another version knows
+            raise InputError(f"path must be a file of this version's tasks, got '{path}' ({error})") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,9 +245,10 @@ class ActionRows:
         action_features: (N, F) float32.
         contexts: (N, R, D) float32.
         outcomes: (N, R) float32.
-        reward_fn: R, from outcomes to rewards in [0, 1], elementwise.
+        reward_fn: R, from outcomes to finite rewards, elementwise.
         hidden_features: What nature knows of the actions beyond their features, (N, H) float32, or None: privileged.
         space: The name of the space that action features are embeddings in, or None where they are none.
+        likelihood: What an outcome is; None: Bernoulli if all outcomes are 0 or 1, else Gaussian.
     """
 
     action_features: np.ndarray
@@ -238,9 +257,10 @@ class ActionRows:
     reward_fn: RewardFn = identity
     hidden_features: np.ndarray | None = None
     space: str | None = None
+    likelihood: Likelihood = None  # type: ignore[assignment]  # set in __post_init__
 
     def __post_init__(self) -> None:
-        """Check the shapes against each other and freeze the arrays."""
+        """Check the shapes against each other, and the outcomes, and freeze the arrays."""
         features = check_array("action_features", self.action_features, "(N, F)", (-1, -1))
         contexts = check_array("contexts", self.contexts, "(N, R, D)", (len(features), -1, -1))
         outcomes = check_array("outcomes", self.outcomes, "(N, R)", contexts.shape[:2])
@@ -250,6 +270,7 @@ class ActionRows:
             arrays["hidden_features"] = hidden
         for name, array in arrays.items():
             object.__setattr__(self, name, _frozen(array))
+        _set_likelihood(self)
 
     def __len__(self) -> int:
         """Return N."""
@@ -259,6 +280,17 @@ class ActionRows:
     def content_hash(self) -> str:
         """The sha256 of the rows' content."""
         return digest(self.action_features, self.contexts, self.outcomes)
+
+
+def _set_likelihood(data: Tasks | ActionRows) -> None:
+    """Set the likelihood if it is not given; raise if it does not allow the outcomes."""
+    if data.likelihood is None:
+        object.__setattr__(data, "likelihood", infer_likelihood(data.outcomes))
+    elif not isinstance(data.likelihood, Likelihood):
+        rule = "likelihood must be a Bernoulli, Gaussian or Categorical of gents_gym.likelihoods"
+        raise InputError(f"{rule}, got {data.likelihood!r}")
+    else:
+        data.likelihood.check("outcomes", data.outcomes)
 
 
 @runtime_checkable
@@ -274,6 +306,16 @@ class TaskDistribution(Protocol):
         ...
 
 
+@runtime_checkable
+class PublishesTruth(Protocol):
+    """A task distribution that knows its p*."""
+
+    @property
+    def truth(self) -> Truth:
+        """p* as nature publishes it."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class TaskInfo:
     """All that an agent may know of the B tasks it is about to play."""
@@ -285,15 +327,20 @@ class TaskInfo:
     reward_fn: RewardFn = identity
     texts: Sequence[Sequence[str]] | None = None  # B × A texts, where actions have one
     space: str | None = None  # the name of the space that action features are embeddings in, where they are
+    likelihood: Likelihood = BERNOULLI  # what an outcome is
+    truth: Truth | None = None  # p*, where nature publishes it and it is about the features above
+    known_contexts: np.ndarray | None = None  # (B, T, D): what is known of the contexts to come
 
     def __len__(self) -> int:
         """Return B."""
         return len(self.action_features)
 
-    def __getitem__(self, index: int) -> "TaskInfo":
-        """Return what is known of one task, as a batch of one."""
-        texts = None if self.texts is None else [self.texts[index]]
-        return replace(self, action_features=self.action_features[index][None], texts=texts)
+    def __getitem__(self, index: int | Sequence[int] | np.ndarray) -> "TaskInfo":
+        """Return what is known of the tasks at ``index``; an int gives a batch of one."""
+        index = np.atleast_1d(index)
+        texts = None if self.texts is None else [self.texts[i] for i in index]
+        known = None if self.known_contexts is None else self.known_contexts[index]
+        return replace(self, action_features=self.action_features[index], texts=texts, known_contexts=known)
 
 
 @runtime_checkable
@@ -331,6 +378,15 @@ class Privileged(Protocol):
         ...
 
 
+@runtime_checkable
+class Resolves(Protocol):
+    """An agent whose policy class depends on the tasks if its options name none; results record it."""
+
+    def resolve(self, info: TaskInfo) -> str:
+        """Return the policy class that is fitted in these tasks, as a text that names it."""
+        ...
+
+
 class Policy(Protocol):
     """A fitted policy for each of B tasks: it plays the action of the highest score."""
 
@@ -347,76 +403,143 @@ class PolicyClass(Protocol):
 
         A class that also takes ``weights`` (B, T, A) can be fitted to tables with cells that do not count, which
         a truncated imputation horizon needs.
+        An attribute ``likelihoods``, a tuple of
+        classes, says which outcomes it takes; without it, any.
         """
         ...
+
+
+@runtime_checkable
+class FeaturePolicyClass(Protocol):
+    """A policy class that is fitted to a model's features of contexts, (B, T, K), in the place of contexts."""
+
+    reads_features: bool
 
 
 @dataclass(frozen=True, eq=False)
-class History:
-    """What was observed in B tasks so far: t rows each."""
+class Feedback:
+    """Outcomes that arrived, n of them: each names its task and the number of its decision there."""
 
-    action_features: np.ndarray  # (B, A, F)
-    contexts: np.ndarray  # (B, t, D)
-    actions: np.ndarray  # (B, t)
-    outcomes: np.ndarray  # (B, t)
+    task: np.ndarray  # (n,) whole numbers in [0, B)
+    decision: np.ndarray  # (n,) whole numbers; 0 is a task's first decision
+    outcome: np.ndarray  # (n,)
 
-    def __len__(self) -> int:
-        """Return B."""
-        return len(self.contexts)
+
+@dataclass(frozen=True, eq=False)
+class Completion:
+    """M completed tables of each of B tasks."""
+
+    contexts: np.ndarray  # (B, M, T', D)
+    outcomes: np.ndarray  # (B, M, T', A)
+    weights: np.ndarray | None  # (B, M, T', A), 0 for cells that do not count; None: all count
+    features: np.ndarray | None  # the model's context features, (B, M, T', K); None: it has none
+    current: int  # the row of the current context
+
+
+@runtime_checkable
+class Belief(Protocol):
+    """What a model believes of B tasks' tables, after what was observed so far.
+
+    A decision opens a row of the table. The played cell stays missing until its outcome arrives, at once or later.
+    """
+
+    def expected(self, contexts: np.ndarray) -> np.ndarray:
+        """Return mean rewards, (B, D) to (B, A), or (B, C, D) to (B, C, A)."""
+        ...
+
+    def variance(self, contexts: np.ndarray) -> np.ndarray | None:
+        """Return the variance of those means under the belief, in the same shapes; None if the model has none."""
+        ...
+
+    def decide(self, context: np.ndarray, action: np.ndarray) -> None:
+        """Open the next row of every task: the actions (B,) are played in the contexts (B, D)."""
+        ...
+
+    def observe(self, feedback: Feedback) -> None:
+        """Learn outcomes of open rows, several or none of a task at once."""
+        ...
+
+    def complete(
+        self,
+        context: np.ndarray,
+        rows: int | None = None,
+        draws: int = 1,
+        contexts: str | None = None,
+        actions: np.ndarray | None = None,
+    ) -> Completion:
+        """Return completed tables, drawn given all that was observed.
+
+        Args:
+            context: The current contexts, (B, D).
+            rows: Rows to impute, the current one first, below the rows of earlier decisions, in which only observed
+                cells then count; None: the whole table up to the horizon, in which every missing cell is imputed.
+            draws: M, tables of each task.
+            contexts: Where contexts to come are drawn from: "bank", "seen" or "given"; None: the model's default.
+            actions: The actions whose columns are completed, (B, n); None: all A.
+        """
+        ...
+
+    def fork(self, tasks: np.ndarray) -> "Belief":
+        """Return an independent copy of the tasks at ``tasks``, repeats allowed, with random numbers of its own."""
+        ...
+
+    def add(self, action_features: np.ndarray) -> None:
+        """Add actions with features (B, n, F), which nothing is observed of."""
+        ...
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return all that was observed and concluded as plain arrays."""
+        ...
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Take a state that :meth:`state` returned in the place of the present one."""
+        ...
+
+
+@runtime_checkable
+class Model(Protocol):
+    """p_θ, learned offline: all that an agent may ask of it."""
 
     @property
-    def context_dim(self) -> int:
-        """D."""
-        return int(self.contexts.shape[2])
+    def likelihood(self) -> Likelihood:
+        """What outcomes are."""
+        ...
 
-    @property
-    def length(self) -> int:
-        """t, the number of rows."""
-        return int(self.contexts.shape[1])
+    def begin(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> Belief:
+        """Return the belief of B new tasks; all randomness of task i comes from ``rngs[i]``."""
+        ...
 
-    def observed(self) -> np.ndarray:
-        """Return which cells of the table were seen, (B, t, A) of 0 and 1."""
-        n_actions = self.action_features.shape[1]
-        return (self.actions[..., None] == np.arange(n_actions)).astype(np.float64)
+    def context_features(self, contexts: np.ndarray) -> np.ndarray | None:
+        """Return the features that predictions are linear in, (..., D) to (..., K); None if they are the contexts."""
+        ...
 
-    def table(self) -> np.ndarray:
-        """Return the seen cells' outcomes, and 0 in the others, (B, t, A)."""
-        return self.observed() * self.outcomes[..., None]
+    def action_context_features(self, action_features: np.ndarray, contexts: np.ndarray) -> np.ndarray | None:
+        """Return features behind the prediction with an empty history, (..., F) and (..., D) to (..., K), or None.
 
-    def fill_in(self, table: np.ndarray) -> np.ndarray:
-        """Put the seen outcomes into a table (B, T', A), in place, and return it."""
-        np.put_along_axis(table[:, : self.actions.shape[1]], self.actions[..., None], self.outcomes[..., None], axis=2)
-        return table
-
-
-class Imputer(Protocol):
-    """Completes a history to a whole table."""
-
-    def impute(
-        self, history: History, contexts: np.ndarray, rngs: Sequence[np.random.Generator], past: bool = True
-    ) -> np.ndarray:
-        """Return outcomes (B, T', A) for contexts (B, T', D).
-
-        With ``past``, the first t contexts are the history's own, and the outcomes observed there stay unchanged;
-        without, all are new.
+        Leading axes are broadcast against each other.
         """
         ...
 
 
-class SequenceModel(Protocol):
-    """p_θ with a recurrent state, N actions at once; tensors in, tensors out."""
+@runtime_checkable
+class ActionModel(Protocol):
+    """A sequence model of single actions: the three methods that a belief can be made from.
+
+    A state is an array with a row for each of N actions, or tuples, lists or dictionaries of such arrays. Methods take
+    and return float32 NumPy arrays; those of a ``torch.nn.Module`` take and return tensors.
+    """
 
     def start(self, action_features: Any) -> Any:
         """Return the state of N actions with empty histories, (N, F)."""
         ...
 
-    def probability(self, state: Any, context: Any) -> Any:
-        """Return P(Y=1) in the contexts, (N, D) to (N,)."""
+    def predict(self, state: Any, context: Any) -> Any:
+        """Return the likelihood's parameters in the contexts (N, D): (N,) P(Y=1) for binary outcomes."""
         ...
 
     def append(self, state: Any, context: Any, outcome: Any, where: Any = None) -> Any:
         """Return the state with (N, D) contexts and (N,) outcomes appended, in the rows that ``where`` (N,) picks.
 
-        The state that is given stays as it is: imputation starts from it again and again.
+        The state that is given stays as it is: tables are generated from it again and again.
         """
         ...

@@ -33,9 +33,12 @@ def built(tmp_path_factory):
 
 def modules():
     files = (p for p in (TOP / "gents_gym").rglob("*.py") if "__pycache__" not in p.parts)
-    folders = ("models/weights", "evaluation/page", "news/bundled")
+    folders = ("models/weights", "report/page", "tasks/headlines/bundled")
     data = (p for folder in folders for p in (TOP / "gents_gym" / folder).rglob("*") if p.is_file())
-    return {str(p.relative_to(TOP)) for p in (*files, *data)} | {"gents_gym/py.typed", "gents_gym/news/grammar.toml"}
+    return {str(p.relative_to(TOP)) for p in (*files, *data)} | {
+        "gents_gym/py.typed",
+        "gents_gym/tasks/headlines/grammar.toml",
+    }
 
 
 def test_both_hold_the_whole_package_and_no_global_names(built):

@@ -1,12 +1,15 @@
 import functools
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
 from gents_gym import ActionRows, InputError, TaskInfo, Tasks
+from gents_gym.likelihoods import BERNOULLI, GAUSSIAN, Categorical
 from gents_gym.tasks.synthetic import Synthetic
+from gents_gym.types import Truth
 
 
 def half(outcome):
@@ -194,3 +197,66 @@ def test_bad_hidden_features():
         Tasks(tasks.action_features, tasks.contexts, tasks.outcomes, hidden_features=np.zeros((3, 1, 2)))
     with pytest.raises(InputError, match=r"hidden_features must have shape \(N, H\)"):
         ActionRows(np.zeros((2, 1)), np.zeros((2, 3, 1)), np.zeros((2, 3)), hidden_features=np.zeros((1, 2)))
+
+
+def amounts(tasks, **others):
+    return Tasks(tasks.action_features, tasks.contexts, 7 * tasks.outcomes, **others)
+
+
+def test_outcomes_say_their_likelihood_unless_it_is_given(tasks):
+    bare = Tasks(tasks.action_features, tasks.contexts, tasks.outcomes)
+    assert (bare.likelihood, bare.oracle) == (BERNOULLI, "logistic")
+    assert (amounts(tasks).likelihood, amounts(tasks).oracle) == (GAUSSIAN, "least-squares")
+    stated = replace(bare, likelihood=Categorical(4))
+    assert stated[1].likelihood == stated.put(np.array([0]), stated[2]).likelihood == Categorical(4)
+    assert stated.put(np.array([0]), amounts(tasks)[2]).likelihood == GAUSSIAN
+    rows = ActionRows(np.zeros((1, 2)), np.zeros((1, 3, 2)), [[0, 1, 7]])
+    assert rows.likelihood == GAUSSIAN
+
+
+def test_outcomes_must_be_those_of_the_likelihood(tasks):
+    with pytest.raises(InputError, match="outcomes must be 0 or 1, got 7"):
+        amounts(tasks, likelihood=BERNOULLI)
+    with pytest.raises(InputError, match="outcomes must be a whole number from 0 to 2, got 7"):
+        ActionRows(np.zeros((1, 2)), np.zeros((1, 3, 2)), [[0, 1, 7]], likelihood=Categorical(3))
+    with pytest.raises(InputError, match=r"likelihood must be a Bernoulli, Gaussian or Categorical .* got 'gaussian'"):
+        amounts(tasks, likelihood="gaussian")
+
+
+def test_rewards_must_be_finite(tasks):
+    with pytest.raises(InputError, match="R of the outcomes must be finite, got inf"):
+        replace(tasks, reward_fn=lambda y: np.where(y > 0, np.inf, 0)).rewards  # noqa: B018
+    assert amounts(tasks).rewards.max() == 7
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "factor"),
+    [(BERNOULLI, 1), (GAUSSIAN, 1), (Categorical(3), 1), (None, 1), (GAUSSIAN, 2.5), (Categorical(9), 8), (None, 2.5)],
+)
+def test_files_keep_the_likelihood(tasks, tmp_path, likelihood, factor):
+    outcomes = factor * tasks.outcomes
+    batch = Tasks(tasks.action_features, tasks.contexts, outcomes, likelihood=likelihood)
+    assert Tasks.load(batch.save(tmp_path / "tasks")).likelihood == batch.likelihood
+
+
+def test_files_say_a_likelihood_only_where_outcomes_do_not(tasks, tmp_path):
+    """So files that know nothing of likelihoods are files like any other."""
+    assert b"likelihood" not in tasks.save(tmp_path / "coins").read_bytes()
+    assert b"likelihood" not in amounts(tasks).save(tmp_path / "amounts").read_bytes()
+    assert b"categorical(3)" in replace(tasks, likelihood=Categorical(3)).save(tmp_path / "three").read_bytes()
+
+
+def test_a_truth_is_kept_by_batches_of_one_distribution(tasks):
+    truth, other = Truth(lambda z: (z, z)), Truth(lambda z: (z, z))
+    told = replace(tasks, truth=truth)
+    assert told[1].truth is told.put(np.array([0]), told[1]).truth is truth
+    assert told.put(np.array([0]), replace(tasks, truth=other)[1]).truth is None
+    assert told.content_hash == tasks.content_hash
+
+
+def test_what_is_known_of_one_task():
+    known = np.arange(24.0).reshape(2, 4, 3)
+    info = TaskInfo(np.zeros((2, 3, 1)), 3, 3, likelihood=GAUSSIAN, known_contexts=known)
+    assert np.array_equal(info[1].known_contexts, known[1:])
+    assert info[1].likelihood == GAUSSIAN
+    assert TaskInfo(np.zeros((2, 3, 1)), 3, 3)[0].known_contexts is None

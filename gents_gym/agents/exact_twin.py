@@ -1,4 +1,4 @@
-"""TS-Gen with p* itself where nature's features are hidden: tasks in, an agent that knows their φ out."""
+"""TS-Gen with p* itself in settings whose features are hidden: it knows their φ."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,6 @@ import numpy as np
 
 from gents_gym.agents.ts_gen import TSGen
 from gents_gym.checks import InputError
-from gents_gym.models.exact import ExactModel
 from gents_gym.types import PolicyClass, TaskInfo, Tasks
 
 
@@ -26,7 +25,7 @@ class ExactTwin:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        self._agent = self._make()
+        self._agent = TSGen("exact", self.policy, self.m, self.samples)
 
     def for_tasks(self, tasks: Tasks) -> "ExactTwin":
         """Return the twin that knows the features of ``tasks``."""
@@ -36,12 +35,11 @@ class ExactTwin:
         """Face the B tasks."""
         if self.tasks is None:
             raise InputError("exact-twin needs the tasks' hidden features: use for_tasks(tasks), or rollout")
-        if (hidden := self.tasks.hidden_features) is not None:
-            if self.tasks.context_map is None:
-                raise InputError("tasks must have their context_map beside their hidden_features, got None")
-            info = replace(info, action_features=hidden)
-        self._agent = self._make()
-        self._agent.reset(info, rngs)
+        if self.tasks.truth is None:
+            raise InputError("exact-twin needs tasks that carry their truth, which files do not keep, got None")
+        hidden = self.tasks.hidden_features
+        info = replace(info, truth=self.tasks.truth)
+        self._agent.reset(info if hidden is None else replace(info, action_features=hidden), rngs)
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,)."""
@@ -50,7 +48,3 @@ class ExactTwin:
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Add the played actions' outcomes to the history."""
         self._agent.observe(context, action, outcome)
-
-    def _make(self) -> TSGen:
-        model = ExactModel(context_map=self.tasks.context_map if self.tasks else None)
-        return TSGen(model, self.policy, self.m, self.samples)

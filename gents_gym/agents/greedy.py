@@ -6,48 +6,45 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.agents.belief import Belief, check_model, get_model
+from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder
 from gents_gym.checks import InputError, check_number, check_rngs
+from gents_gym.models.load import check_model_name
 from gents_gym.randomness import Draws
-from gents_gym.types import TaskInfo, expected_reward
-
-DEFAULT_MODEL = "filter"
+from gents_gym.types import TaskInfo
 
 
 @dataclass
 class Greedy:
     """Plays the action of the highest predicted mean reward."""
 
-    model: Any = DEFAULT_MODEL  # a preset, a bundled model's id, a folder, or a model
+    model: Any = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
 
     def __post_init__(self) -> None:
         """Check the options."""
-        check_model(self.model)
+        check_model_name(self.model)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
-        self._info = info
-        sizes = (np.shape(info.action_features)[-1], info.context_dim)
-        self._belief = Belief(get_model(self.model, *sizes, info.space), info)
+        self._held = BeliefHolder(self.model, info, rngs)
 
     def scores(self, context: np.ndarray) -> np.ndarray:
         """Return the predicted mean rewards, (B, D) to (B, A)."""
-        return expected_reward(self._info.reward_fn, self._belief.probability(context))
+        return self._held.belief.expected(context)
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest prediction."""
         return self.scores(context).argmax(axis=1)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Append the outcomes to the model's histories."""
-        self._belief.observe(context, action, outcome)
+        """Tell the model what was played and what came of it."""
+        self._held.observe(context, action, outcome)
 
 
 @dataclass
 class EpsilonGreedy:
     """Plays any action with probability ε, and the greedy one else."""
 
-    model: Any = DEFAULT_MODEL  # a preset, a bundled model's id, a folder, or a model
+    model: Any = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
     epsilon: float = 0.1  # probability of a random action
 
     def __post_init__(self) -> None:
@@ -69,7 +66,7 @@ class EpsilonGreedy:
         return np.where(explore < self.epsilon, anything, self._greedy.act(context))
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Append the outcomes to the model's histories."""
+        """Tell the model what was played and what came of it."""
         self._greedy.observe(context, action, outcome)
 
 
@@ -77,7 +74,7 @@ class EpsilonGreedy:
 class Softmax:
     """Plays actions with probability proportional to exp(prediction / temperature): PreDeToR-τ."""
 
-    model: Any = DEFAULT_MODEL  # a preset, a bundled model's id, a folder, or a model
+    model: Any = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
     temperature: float = 0.05  # the lower, the greedier
 
     def __post_init__(self) -> None:
@@ -95,5 +92,5 @@ class Softmax:
         return (self._greedy.scores(context) + self.temperature * self._gumbel.next()).argmax(axis=1)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Append the outcomes to the model's histories."""
+        """Tell the model what was played and what came of it."""
         self._greedy.observe(context, action, outcome)

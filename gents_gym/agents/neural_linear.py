@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-import torch
 
-from gents_gym.agents.belief import check_model, get_model
-from gents_gym.agents.linear import LinearPosterior, LinearPrior, choose_prior, fit_prior
+from gents_gym.agents.linear import FeatureMap, LinearPosterior, LinearPrior, choose_prior, fit_prior
 from gents_gym.checks import InputError, check_actions, check_array, check_choice, check_number, check_rngs
+from gents_gym.models.load import check_model_name, resolve_model
 from gents_gym.randomness import Draws
 from gents_gym.types import ActionRows, TaskInfo
 
@@ -25,29 +24,30 @@ class NeuralLinearTS:
     x·β alone: N(x·m, xᵀPx).
     """
 
-    model: Any = "paper"  # a preset, a model's id or folder, or a model with features(action_features, context)
+    model: Any = "paper"  # a preset, a model's id or folder, or a model with features of (Z, X)
     prior: str = "isotropic"  # N(0, I), or "fitted" to historical rows by fit(rows)
     noise: float = 0.25  # noise variance of the isotropic prior
     fitted: LinearPrior | None = field(default=None, init=False, repr=False)  # what fit(rows) found
 
     def __post_init__(self) -> None:
         """Check the options."""
-        check_model(self.model)
+        check_model_name(self.model)
         check_choice("prior", self.prior, ["isotropic", "fitted"])
         check_number("noise", self.noise, 0, above=True)
 
     def fit(self, rows: ActionRows) -> Self:
         """Fit the prior to historical rows; the isotropic prior needs none."""
         if self.prior == "fitted":
-            features = self._model_features(rows.action_features, rows.contexts.shape[-1], rows.space)
-            self.fitted = fit_prior(rows, features, ridge=RIDGE, floor=FLOOR)
+            sizes = (1, rows.contexts.shape[-1], 1)
+            info = TaskInfo(rows.action_features[None, :1], *sizes, likelihood=rows.likelihood, space=rows.space)
+            self.fitted = fit_prior(rows, self._model_features(info), ridge=RIDGE, floor=FLOOR)
         return self
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._info = info
         check_array("action_features", info.action_features, "(B, A, F)", (len(info), info.n_actions, -1))
-        self._features = self._model_features(info.action_features, info.context_dim, info.space)
+        self._features = self._model_features(info)
         size = self._features(info.action_features[:1, 0], np.zeros((1, info.context_dim))).shape[1]
         prior = choose_prior("neural-linear-ts", self.prior, size, self.noise, self.fitted)
         self._posterior = LinearPosterior(prior, info)
@@ -66,29 +66,18 @@ class NeuralLinearTS:
         played = self._info.action_features[np.arange(len(action)), action]  # (B, F)
         self._posterior.update(self._features(played, context), action, outcome)
 
-    def _model_features(self, action_features: np.ndarray, context_dim: int, space: str | None) -> "ModelFeatures":
-        return ModelFeatures(get_model(self.model, np.shape(action_features)[-1], context_dim, space))
+    def _model_features(self, info: TaskInfo) -> FeatureMap:
+        """Return the model's features as a function of arrays, (..., F) and (..., D) to (..., K) in float64."""
+        model = resolve_model(self.model, info)
+        model.begin(info, [np.random.default_rng(0)] * len(info))  # raises where the model does not fit the tasks
+
+        def features(action_features: np.ndarray, contexts: np.ndarray) -> np.ndarray:
+            found = model.action_context_features(action_features, contexts)
+            if found is None:
+                raise InputError(f"model must have action_context_features for neural-linear-ts, got {self.model!r}")
+            return found
+
+        return features
 
     def _check(self, context: np.ndarray) -> np.ndarray:
         return check_array("context", context, "(B, D)", (len(self._info), self._info.context_dim))
-
-
-class ModelFeatures:
-    """A model's features as a function of arrays: (..., F) and (..., D), broadcast against each other, to (..., K)."""
-
-    def __init__(self, model: Any) -> None:
-        """Take the model."""
-        self._model = model
-        if not hasattr(model, "features"):
-            raise InputError(f"model must have features(action_features, context) for neural-linear-ts, got {model!r}")
-
-    def __call__(self, action_features: np.ndarray, context: np.ndarray) -> np.ndarray:
-        """Return the features in float64."""
-        lead = np.broadcast_shapes(action_features.shape[:-1], context.shape[:-1])
-        rows = []
-        for part in (action_features, context):
-            each = np.broadcast_to(part, (*lead, part.shape[-1])).reshape(-1, part.shape[-1])  # (N, F), (N, D)
-            rows.append(torch.tensor(each, dtype=torch.float32))
-        with torch.no_grad():
-            found = self._model.features(*rows)  # (N, K)
-        return found.double().numpy().reshape(*lead, -1)

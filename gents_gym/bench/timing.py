@@ -17,6 +17,7 @@ class Sizes:
     horizon: int = 500  # T
     decisions: int = 20  # that are timed
     evaluated: int = 200  # tasks of the comparison that two workers play
+    starts: int = 7  # processes of each kind whose start is timed
     large: int = 500  # tasks side by side in the measurement of memory
 
 

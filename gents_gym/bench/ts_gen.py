@@ -12,14 +12,13 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
-from gents_gym.agents.imputation import AutoregressiveImputer
 from gents_gym.agents.ts_gen import TSGen
 from gents_gym.bench.plain import PlainTSGen
 from gents_gym.bench.timing import Sizes, best_rates, rate
 from gents_gym.construct import make_tasks
 from gents_gym.models.load import load_model
 from gents_gym.models.paper import PaperModel
-from gents_gym.types import Agent, History, TaskInfo, Tasks
+from gents_gym.types import Agent, TaskInfo, Tasks
 
 SINGLE = 200  # decisions of one task that are timed
 
@@ -107,11 +106,10 @@ def _sklearn_mlp(sizes: Sizes) -> Callable[[], float]:
 def _generation(sizes: Sizes) -> Callable[[], float]:
     """Rows per second of the paper model's imputation of whole tables."""
     tasks = _tasks(sizes.batch, sizes.horizon)
-    none = np.zeros((sizes.batch, 0))
-    history = History(tasks.action_features, tasks.contexts[:, :0], none.astype(np.int64), none.astype(np.float32))
-    imputer = AutoregressiveImputer(load_model("synthetic-paper"))
     rngs = [np.random.default_rng(i) for i in range(sizes.batch)]
-    return lambda: rate(lambda: imputer.impute(history, tasks.contexts, rngs), tasks.outcomes.size)
+    info = TaskInfo(tasks.action_features, tasks.n_actions, tasks.context_dim, tasks.horizon)
+    belief = load_model("synthetic-paper").begin(info, rngs)
+    return lambda: rate(lambda: belief.complete(tasks.contexts[:, 0]), tasks.outcomes.size)
 
 
 def _products(sizes: Sizes) -> Callable[[], float]:

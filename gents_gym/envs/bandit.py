@@ -181,11 +181,14 @@ class BanditVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
         if given.reward_fn is not self._sizes.reward_fn:
             ours, theirs = self._sizes.reward_fn, given.reward_fn
             raise InputError(f"options['task'].reward_fn must be the environment's, {ours!r}, got {theirs!r}")
+        if given.likelihood != self._sizes.likelihood:
+            rule = f"options['task'].likelihood must be the environment's, {self._sizes.likelihood}"
+            raise InputError(f"{rule}, got {given.likelihood}; Tasks(likelihood=...) states one")
         for name in ("action_features", "contexts", "outcomes"):
             got, wanted = getattr(given, name), (n_slots, *getattr(self._sizes, name).shape[1:])
             if got.shape != wanted:
                 raise InputError(f"options['task'].{name} must have shape {wanted}, got {got.shape}")
-            if (largest := np.abs(got).max(initial=0)) > BOUND:
+            if name != "outcomes" and (largest := np.abs(got).max(initial=0)) > BOUND:  # those are observations
                 raise InputError(f"options['task'].{name} must lie within ±{BOUND:g}, got {largest:g}")
 
     def _observe(self) -> Observation:
@@ -257,7 +260,7 @@ class BanditEnv(gym.Env[Observation, np.int64]):
 
     `gents_gym/Synthetic-v0` is the synthetic setting of "Contextual Thompson Sampling via Generation of
     Missing Data": A=10, T=500, five context and two action features, binary outcomes from a logistic
-    model (:class:`gents_gym.tasks.synthetic.Synthetic`).
+    model (:class:`gents_gym.tasks.synthetic.Synthetic`); also with Gaussian or categorical outcomes.
 
     `gents_gym/News-v0` is its news setting: actions are headlines, and outcomes depend on their sentiment and
     formality (:class:`gents_gym.tasks.news.News`). The bundled headlines are synthetic text.
@@ -270,7 +273,7 @@ class BanditEnv(gym.Env[Observation, np.int64]):
     features are embeddings of the headlines.
 
     ## Rewards
-    R(Y) of the played action's outcome, in [0, 1]; the outcome itself is `info["outcome"]`.
+    R(Y) of the played action's outcome, any finite number; the outcome itself is `info["outcome"]`.
 
     ## Starting State
     `reset(seed=s)` plays the first task of the stream (s, split), each further `reset()` the next one. Task i
@@ -283,8 +286,9 @@ class BanditEnv(gym.Env[Observation, np.int64]):
     ## Arguments
     - `split="test"`: "train", "validation" or "test"; streams of different splits share no task.
     - `render_mode=None`: "rgb_array" or "ansi" show the table, the played cells filled in.
-    - `n_actions=10`, `horizon=500`, `context_dim=5`, `reward_fn="identity"`: the sizes and R of
-      both settings; R by id or as `package.module:function`.
+    - `n_actions=10`, `horizon=500`, `context_dim=5`, `reward_fn=None`: the sizes and R of
+      both settings; R by id ("identity") or as `package.module:function`; None is R(y) = y, or y/2 of categories.
+    - `outcomes="bernoulli"`: of `gents_gym/Synthetic-v0`, also "gaussian" or "categorical" (0, 1 or 2).
     - `context_spread=1.0`: how much a task's contexts differ, in both settings; 0 makes them all the same.
     - `corpus=None`: of `gents_gym/News-v0`, a folder that `gents-gym news prepare` wrote; None is the bundled one.
     - `reset(options={"task": 7})` plays task 7 of the stream, `{"task": tasks}` one that is handed in (a `Tasks`

@@ -1,9 +1,6 @@
 """Pictures of one task: its potential-outcomes table with the played cells filled in, as text or RGB."""
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.transforms import Bbox
 
 from gents_gym.types import Tasks
 
@@ -26,6 +23,10 @@ def write_table(tasks: Tasks, actions: np.ndarray) -> str:
 
 def draw_table(tasks: Tasks, actions: np.ndarray) -> np.ndarray:
     """Return the table of a batch of one as an RGB array, (H, W, 3) uint8; arguments as in :func:`write_table`."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # heavy, and most environments draw nothing
+    from matplotlib.figure import Figure
+    from matplotlib.transforms import Bbox
+
     shown = _window(tasks, actions)
     figure = Figure(figsize=(3.2 + 0.55 * tasks.n_actions, 1.0 + 0.3 * ROWS), dpi=80)
     canvas = FigureCanvasAgg(figure)
@@ -77,7 +78,7 @@ def _cells(tasks: Tasks, actions: np.ndarray, t: int) -> list[str]:
     """Return the row's cells: the played action's outcome, "?" for the others, blanks for a row to come."""
     if t >= len(actions):
         return [""] * tasks.n_actions
-    return [f"{tasks.outcomes[0, t, a]:g}" if a == actions[t] else "?" for a in range(tasks.n_actions)]
+    return [f"{tasks.outcomes[0, t, a]:.3g}" if a == actions[t] else "?" for a in range(tasks.n_actions)]
 
 
 def _row(time: str, context: str, cells: list[str], tasks: Tasks) -> str:

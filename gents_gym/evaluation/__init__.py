@@ -1,1 +1,1 @@
-"""Evaluation: rollouts in, regret, tables and figures out."""
+"""Playing and keeping: rollouts, regret, the grid of cells, who plays them and the folder of results."""

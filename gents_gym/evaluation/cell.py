@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_limits
 
 from gents_gym.checks import InputError, TaskError
 from gents_gym.construct import make_agent
-from gents_gym.evaluation.environments import make_envs
-from gents_gym.evaluation.grid import Cell, versions, weights_hash
+from gents_gym.evaluation.environments import find_distribution, make_envs
+from gents_gym.evaluation.grid import Cell, first_info, resolved_policy, versions, weights_hash
 from gents_gym.evaluation.rollout import rollout
 from gents_gym.evaluation.sources import code_hashes
 from gents_gym.evaluation.store import cell_bytes
@@ -98,10 +98,20 @@ def _agent(cell: Cell) -> Agent:
     specs = [spec for spec in (cell.env, cell.agent, cell.run["oracle"]) if spec is not None]
     if (code := code_hashes(*specs)) != cell.code:
         raise InputError(f"a worker must have the run's code, {cell.code}, got {code}")
+    _check_resolved(cell, agent)
     if not isinstance(agent, Fittable):
         return agent
     made_of = repr((cell.weights, cell.code))
     return copy.deepcopy(_fitted(cell.env, cell.agent, cell.run["seed"], cell.run["training_actions"], made_of))
+
+
+def _check_resolved(cell: Cell, agent: Agent) -> None:
+    """Raise unless the agent fits the policy class here that it is recorded with."""
+    if cell.resolved is None:
+        return
+    info = first_info(cell.env, cell.run["split"], cell.run["seed"])
+    if (here := resolved_policy(cell.env, cell.agent, agent, info)) != cell.resolved:
+        raise InputError(f"a worker must resolve to the run's policy class, {cell.resolved}, got {here}")
 
 
 @lru_cache(maxsize=32)
@@ -121,5 +131,5 @@ def _fitted(env: str, spec: str, seed: int, n_actions: int, made_of: str) -> Age
 @lru_cache(maxsize=1)
 def _rows(env: str, seed: int, n_actions: int, made_of: str) -> ActionRows | None:
     """Return historical rows, which no evaluation plays; None where the environment has none."""
-    distribution = getattr(make_envs(env, 1).unwrapped, "distribution", None)
+    distribution = find_distribution(env)
     return None if distribution is None else distribution.sample_actions(seed, range(n_actions), TRAINING_ROWS, "train")

@@ -7,8 +7,8 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
 from gents_gym.checks import InputError
-from gents_gym.construct import parse_spec
-from gents_gym.envs.register import VECTOR_ENTRY_POINT
+from gents_gym.construct import make_tasks, parse_spec
+from gents_gym.envs.register import ENV_ARGUMENTS, VECTOR_ENTRY_POINT
 from gents_gym.evaluation.rollout import check_observations
 from gents_gym.types import TaskDistribution
 
@@ -28,12 +28,16 @@ def find_env(env: str) -> tuple[EnvSpec, dict[str, Any]]:
         raise InputError(f"env {env!r} cannot be made: {what}{error}") from error
 
 
-def make_envs(env: str, num_envs: int, split: str = "test") -> gym.vector.VectorEnv[Any, Any, Any]:
-    """Return the vector environment that ``env`` names, with ``num_envs`` slots."""
-    spec, options = find_env(env)
+def _check_options(env: str, options: dict[str, Any]) -> None:
     for option in options:
         if option in HARNESS_OPTIONS:
             raise InputError(f"env's options must be of the task, got {option!r} in {env!r}")
+
+
+def make_envs(env: str, num_envs: int, split: str = "test") -> gym.vector.VectorEnv[Any, Any, Any]:
+    """Return the vector environment that ``env`` names, with ``num_envs`` slots."""
+    spec, options = find_env(env)
+    _check_options(env, options)
     if spec.vector_entry_point == VECTOR_ENTRY_POINT:
         options = {"split": split, "autoreset_mode": "Disabled", **options}
     try:
@@ -52,9 +56,19 @@ def env_setting(env: str) -> str | None:
     return spec.kwargs.get("tasks")
 
 
+def find_distribution(env: str) -> TaskDistribution | None:
+    """Return the task distribution of one of our environments, options behind its id included; None for others."""
+    spec, options = find_env(env)
+    _check_options(env, options)
+    if spec.vector_entry_point != VECTOR_ENTRY_POINT:
+        return None
+    given = {**spec.kwargs, **options}
+    return make_tasks(given["tasks"], **{name: value for name, value in given.items() if name not in ENV_ARGUMENTS})
+
+
 def env_distribution(env: str) -> TaskDistribution:
-    """Return the task distribution of one of our environments, options behind its id included."""
-    distribution: TaskDistribution | None = getattr(make_envs(env, 1).unwrapped, "distribution", None)
+    """Return the task distribution of one of our environments, or raise."""
+    distribution = find_distribution(env)
     if distribution is None:
         raise InputError(f"env must be one of gents_gym's, with a task distribution, got {env!r}")
     return distribution

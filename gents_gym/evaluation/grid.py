@@ -14,9 +14,10 @@ import gents_gym
 from gents_gym.checks import InputError, check_choice, check_integer
 from gents_gym.construct import make_agent, make_policy, parse_spec
 from gents_gym.evaluation.environments import make_envs
+from gents_gym.evaluation.rollout import own_tasks, task_info
 from gents_gym.evaluation.sources import code_hashes, commit
 from gents_gym.randomness import SPLITS
-from gents_gym.types import Agent, Privileged
+from gents_gym.types import Agent, Privileged, Resolves, TaskInfo
 
 FORMAT = "gents_gym.evaluation.1"
 PACKAGES = ("gymnasium", "numba", "numpy", "pyarrow", "scipy", "torch")  # whose versions may show in the results
@@ -58,6 +59,7 @@ class Cell:
     weights: str | None  # what the agent acts on: see weights_hash
     run: Mapping[str, Any]  # what all cells of a run have in common, as in the manifest
     code: Mapping[str, str] = field(default_factory=dict)  # sha256 of what is named outside the package
+    resolved: str | None = None  # the policy class that the agent fits there, if its spec names none
 
     @property
     def pair(self) -> tuple[str, str]:
@@ -71,8 +73,8 @@ class Cell:
 
     @property
     def label(self) -> dict[str, Any]:
-        """All fields, for files; without ``code`` where nothing outside the package is named."""
-        return {name: value for name, value in asdict(self).items() if name != "code" or value}
+        """All fields, for files; ``code`` and ``resolved`` only if there is something in them."""
+        return {name: value for name, value in asdict(self).items() if value or name not in ("code", "resolved")}
 
     @property
     def name(self) -> str:
@@ -106,11 +108,12 @@ def plan(config: EvaluationConfig) -> Manifest:
     check_choice("split", config.split, SPLITS)
     if config.oracle is not None:
         make_policy(config.oracle)
-    for env in config.env:
-        envs = make_envs(env, 1, config.split)
-        envs.reset(seed=config.seed)  # a task that cannot be drawn shows here
-        envs.close()
     agents = {spec: make_agent(spec) for spec in config.agents}
+    infos = {env: first_info(env, config.split, config.seed) for env in config.env}
+    resolved = {
+        env: {spec: text for spec, agent in agents.items() if (text := resolved_policy(env, spec, agent, info))}
+        for env, info in infos.items()
+    }
     common = ("seed", "split", "oracle", "block", "training_actions")
     return {
         "format": FORMAT,
@@ -120,8 +123,32 @@ def plan(config: EvaluationConfig) -> Manifest:
         "tasks": config.tasks,
         "weights": {spec: weights_hash(agent) for spec, agent in agents.items()},
         "code": {spec: code for spec in _specs(config) if (code := code_hashes(spec))},
+        "resolved": {env: texts for env, texts in resolved.items() if texts},
         "privileged": [spec for spec, agent in agents.items() if isinstance(agent, Privileged)],
     }
+
+
+def first_info(env: str, split: str, seed: int) -> TaskInfo:
+    """Return what an agent may know of the first task; one that cannot be drawn raises."""
+    envs = make_envs(env, 1, split)
+    observation, shown = envs.reset(seed=seed)
+    info = task_info(envs, observation, shown, own_tasks(envs))
+    envs.close()
+    return info
+
+
+def resolved_policy(env: str, spec: str, agent: Agent, info: TaskInfo) -> str | None:
+    """Return the policy class that an agent fits in tasks like ``info``; None if its spec names one or it has none.
+
+    A model or policy class that does not fit the tasks raises, named by the spec or not.
+    """
+    if not isinstance(agent, Resolves):
+        return None
+    try:
+        text = agent.resolve(info)
+    except InputError as error:
+        raise InputError(f"agent {spec!r} cannot play {env!r}: {error}") from error
+    return text if parse_spec(spec)[1].get("policy") is None else None
 
 
 def _normal(spec: str) -> str:
@@ -138,12 +165,17 @@ def cells(manifest: Manifest) -> list[Cell]:
     """Return the cells of a manifest's grid, in the order of environments, agents and tasks."""
     run, n_tasks, block = manifest["run"], manifest["tasks"], manifest["run"]["block"]
     weights, code = manifest["weights"], manifest.get("code", {})
+    resolved = manifest.get("resolved", {})  # manifests of version 0.1.0 have none
 
     def code_of(*specs: str) -> dict[str, str]:
         return {name: sha256 for spec in specs for name, sha256 in code.get(spec, {}).items()}
 
     return [
-        Cell(env, agent, i, min(i + block, n_tasks), weights[agent], run, code_of(env, agent, run["oracle"]))
+        Cell(
+            *(env, agent, i, min(i + block, n_tasks), weights[agent], run),
+            code_of(env, agent, run["oracle"]),
+            resolved.get(env, {}).get(agent),
+        )
         for env in manifest["env"]
         for agent in manifest["agents"]
         for i in range(0, n_tasks, block)

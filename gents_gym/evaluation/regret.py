@@ -33,7 +33,7 @@ def oracle_actions(tasks: Tasks, oracle: str | PolicyClass | None = None) -> np.
 
 def make_oracle(tasks: Tasks, oracle: str | PolicyClass | None) -> PolicyClass:
     """Return the policy class that ``oracle`` is or names; None: the setting's own."""
-    return get_policy("oracle", oracle or tasks.oracle, tasks.reward_fn)
+    return get_policy("oracle", oracle or tasks.oracle, tasks.reward_fn, tasks.likelihood)
 
 
 def regret(tasks: Tasks, actions: np.ndarray, best_fit: np.ndarray) -> dict[str, np.ndarray]:

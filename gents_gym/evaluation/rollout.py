@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gents_gym.checks import InputError, check_actions, check_choice, check_integer
 from gents_gym.construct import make_agent
 from gents_gym.evaluation.regret import make_oracle, oracle_actions, regret
+from gents_gym.likelihoods import BERNOULLI
 from gents_gym.randomness import stream
 from gents_gym.types import Agent, PolicyClass, Privileged, TaskInfo, Tasks, identity
 
@@ -121,12 +122,11 @@ def rollout(
     if len(indices) != n_tasks:
         raise InputError(f"indices must name {n_tasks} tasks, one for each slot, got {len(indices)}")
     max_steps = None if max_steps is None else check_integer("max_steps", max_steps, 1)
-    own = hasattr(type(envs.unwrapped), "tasks")
-    if own:
+    if _has_tasks(envs):
         observation, shown = envs.reset(seed=seed, options={"task": list(indices)})
     else:
         observation, shown = envs.reset(seed=check_integer("seed", seed, 0) + indices[0])
-    tasks: Tasks | None = envs.unwrapped.tasks if own else None  # type: ignore[attr-defined]
+    tasks = own_tasks(envs)
     if tasks is not None:
         make_oracle(tasks, oracle)  # a wrong one is told before anything is played
     privileged = isinstance(agent, Privileged)
@@ -134,7 +134,7 @@ def rollout(
         if tasks is None:
             raise InputError(f"agent {agent!r} needs the tasks' tables, and {envs!r} has none")
         agent = agent.for_tasks(tasks)
-    info = _task_info(envs, observation, shown, tasks)
+    info = task_info(envs, observation, shown, tasks)
     clock = _Clock()
     clock.time(agent.reset, info, [stream(seed, "agent", index) for index in indices])
     actions, rewards = _play(envs, agent, info, observation["context"].copy(), max_steps, on_step, clock)
@@ -177,10 +177,17 @@ def check_observations(envs: VectorEnv[Any, Any, Any]) -> None:
         raise InputError(f"envs must observe 'context' and 'action_features', got {envs!r} with {space}")
 
 
-def _task_info(
-    envs: VectorEnv[Any, Any, Any], observation: Any, shown: dict[str, Any], tasks: Tasks | None
-) -> TaskInfo:
-    """Return what an agent may know, from what reset shows alone but for the horizon, R and the features' space."""
+def _has_tasks(envs: VectorEnv[Any, Any, Any]) -> bool:
+    return hasattr(type(envs.unwrapped), "tasks")
+
+
+def own_tasks(envs: VectorEnv[Any, Any, Any]) -> Tasks | None:
+    """Return the tasks that are being played; None for an environment that is not ours."""
+    return envs.unwrapped.tasks if _has_tasks(envs) else None  # type: ignore[attr-defined]
+
+
+def task_info(envs: VectorEnv[Any, Any, Any], observation: Any, shown: dict[str, Any], tasks: Tasks | None) -> TaskInfo:
+    """Return what an agent may know, from what reset shows alone but for what tasks say of themselves."""
     features = observation["action_features"].copy()  # (B, A, F); an environment may reuse its buffers
     horizon = envs.spec.max_episode_steps if envs.spec and tasks is None else None
     return TaskInfo(
@@ -191,6 +198,8 @@ def _task_info(
         reward_fn=identity if tasks is None else tasks.reward_fn,
         texts=list(shown["texts"]) if "texts" in shown else None,
         space=None if tasks is None else tasks.space,
+        likelihood=BERNOULLI if tasks is None else tasks.likelihood,
+        truth=None if tasks is None else tasks.known_truth,
     )
 
 

@@ -3,8 +3,8 @@
     manifest.json     what was asked for, with versions, commit and the weights' sha256
     cells/*.parquet   one file per finished cell; results are these files, all else follows from them
     times/*.json      the agent's own seconds in each cell, apart from what must be reproducible
-    results.parquet, tasks.json, regret*.png   made of the cells at the end
-    report/           made of the cells on demand, see report.py
+    results.parquet, tasks.json   made of the cells at the end
+    regret*.png, report/   drawn from the cells by gents_gym.report
 
 All are sealed: on the next start, one that was damaged or never ours is told by name.
 """
@@ -23,7 +23,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gents_gym.checks import InputError
-from gents_gym.evaluation.figures import draw_regret
 from gents_gym.evaluation.grid import FORMAT, Cell, Manifest, cells, slug
 from gents_gym.evaluation.rollout import Rollout, join
 from gents_gym.evaluation.sealed import (
@@ -38,7 +37,7 @@ from gents_gym.evaluation.sealed import (
 )
 from gents_gym.files import held, is_part, new_folder, remove_parts, write_whole
 
-FIGURE = re.compile(r"regret(-[\w.-]*--[0-9a-f]{6})?\.png")  # as _figure_name makes them
+FIGURE = re.compile(r"regret(-[\w.-]*--[0-9a-f]{6})?\.png")  # as figure_name makes them
 
 
 @dataclass(frozen=True)
@@ -107,11 +106,12 @@ def _time_path(out: Path, cell: Cell) -> Path:
 
 def write_cell(out: Path, cell: Cell, data: bytes, seconds: float) -> None:
     """Write a finished cell; its own file comes last, and with it the cell is done."""
-    _write(_time_path(out, cell), json_bytes({"format": FORMAT, "cell": cell.name, "seconds": seconds}))
-    _write(_cell_path(out, cell), data)
+    write_made(_time_path(out, cell), json_bytes({"format": FORMAT, "cell": cell.name, "seconds": seconds}))
+    write_made(_cell_path(out, cell), data)
 
 
-def _write(path: Path, data: bytes) -> None:
+def write_made(path: Path, data: bytes) -> None:
+    """Write a file of the folder, whole, or raise with what to do."""
     try:
         path.parent.mkdir(exist_ok=True)
         write_whole(path, data)
@@ -157,7 +157,7 @@ def open_folder(out: str | Path, manifest: Manifest) -> Iterator[Path]:
         _check_files(out, manifest)
         for folder in (out, out / "cells", out / "times"):
             remove_parts(folder)
-        _write(out / "manifest.json", json_bytes(manifest))
+        write_made(out / "manifest.json", json_bytes(manifest))
         yield out
 
 
@@ -212,25 +212,28 @@ def load_results(out: str | Path) -> Evaluation:
 
 
 def finish(out: Path, manifest: Manifest) -> Evaluation:
-    """Write what follows from the cells: the results in one file, the tasks' hashes and the figures."""
+    """Write what follows from the cells, the results in one file and the tasks' hashes; remove figures of others."""
     found, tables = _load(out, manifest)
-    files = {_figure_name(env, found.manifest): draw_regret(agents, env) for env, agents in found.records.items()}
+    files = {}
     if tables:
         whole = pa.concat_tables(tables, promote_options="default").replace_schema_metadata(None).combine_chunks()
         label = {"format": FORMAT, "manifest": found.manifest, "tasks": found.task_hashes}
         files["results.parquet"] = table_bytes(whole, label)
     if not found.missing:
         files["tasks.json"] = json_bytes({"format": FORMAT, "sha256_of_tasks": found.task_hashes})
+    results = out / "results.parquet"
+    same = results.exists() and results.read_bytes() == files.get(results.name)
     for path in out.iterdir():
-        made = FIGURE.fullmatch(path.name) or path.name in ("results.parquet", "tasks.json")
-        if made and path.name not in files:
+        figure, made = FIGURE.fullmatch(path.name), path.name in ("results.parquet", "tasks.json")
+        if (figure and not same) or (made and path.name not in files):
             path.unlink()  # made of what an earlier command asked for
     for name, data in files.items():
-        _write(out / name, data)
+        write_made(out / name, data)
     return found
 
 
-def _figure_name(env: str, manifest: Manifest) -> str:
+def figure_name(env: str, manifest: Manifest) -> str:
+    """Return the name of the figure of an environment's regrets."""
     if len(manifest["env"]) == 1:
         return "regret.png"
     return f"regret-{slug(env)}--{seal({'env': env})[:6]}.png"

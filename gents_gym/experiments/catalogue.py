@@ -3,10 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+FITTING = ("ts-gen", "gen-ucb")  # agents that fit a policy class, which the experiments name
+
 
 def on(model: str, agent: str, **options: object) -> str:
-    """Return the spec of an agent on a model."""
-    given = ", ".join(f"{name}={value}" for name, value in {"model": model, **options}.items())
+    """Return the spec of an agent on a model; policies are logistic if ``options`` name no others."""
+    policy = {"policy": "logistic"} if agent in FITTING else {}
+    given = ", ".join(f"{name}={value}" for name, value in {"model": model, **policy, **options}.items())
     return f"{agent}({given})"
 
 
@@ -62,7 +65,7 @@ SETTINGS = {
     "synthetic": Setting(
         env="gents_gym/Synthetic-v0",
         oracle="logistic",
-        exact="ts-gen(model=exact)",
+        exact=on("exact", "ts-gen"),
         sizes={
             "paper": {100: "synthetic-paper-100", 1000: "synthetic-paper-1000", 10_000: "synthetic-paper"},
             "filter": {
@@ -77,7 +80,7 @@ SETTINGS = {
     "news": Setting(
         env="gents_gym/News-v0",
         oracle="mlp",
-        exact="exact-twin",
+        exact="exact-twin(policy=logistic)",
         sizes={
             "paper": {1000: "news-paper-1000", 10_000: "news-paper"},
             "filter": {100: "news-filter-100", 1000: "news-filter-1000", 10_000: "news-filter"},
@@ -99,9 +102,8 @@ def _steps(specs: list[str]) -> tuple[tuple[str, str], ...]:
 def _main(setting: Setting) -> Experiment:
     claims: list[tuple[str, str]] = []
     agents: list[str] = []
-    policy = {} if setting.oracle == "logistic" else {"policy": setting.oracle}
     for model in setting.models.values():
-        ours, rivals = on(model, "ts-gen", **policy), [on(model, agent) for agent in RIVALS]
+        ours, rivals = on(model, "ts-gen", policy=setting.oracle), [on(model, agent) for agent in RIVALS]
         agents += [ours, *rivals]
         claims += [(ours, rival) for rival in (*rivals, *BASELINES)]
     model = setting.models["filter"]

@@ -7,12 +7,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from gents_gym.evaluation.analysis import Records, totals
-from gents_gym.evaluation.comparison import compare
-from gents_gym.evaluation.figures import METADATA, PALETTE, draw_regret
 from gents_gym.evaluation.rollout import summarize
-from gents_gym.evaluation.tables import to_markdown
 from gents_gym.experiments.catalogue import Experiment, Scale
+from gents_gym.report.analysis import Records, totals
+from gents_gym.report.comparison import compare
+from gents_gym.report.figures import METADATA, PALETTE, draw_regret
+from gents_gym.report.tables import to_markdown
 from gents_gym.training.losses import Losses
 
 Figures = dict[str, bytes]

@@ -3,12 +3,20 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from scipy.special import expit
 from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
 
 from gents_gym.checks import check_integer
+from gents_gym.models.belief import Kernel, RowByRow
+from gents_gym.models.context_kernel import ContextRows, context_network, map_contexts
+from gents_gym.models.filter_kernel import absorb_filter, impute_filter
 from gents_gym.models.sequence import SequenceModel
+from gents_gym.types import TaskInfo
 
+NODES = 16  # of the rule behind the variance of a mean reward
 FAR = 4.0  # standard deviations of Z beyond which the prior's spread stays as it is
 
 
@@ -59,6 +67,7 @@ class FilterModel(SequenceModel):
     def __init__(self, config: FilterConfig) -> None:
         """Make a model with a standard normal prior."""
         super().__init__(config)
+        self.context_map = context_network(config)  # φ̂; empty, which is the identity, where it is not learned
         size = 1 + (config.context_features or config.context_dim)  # K
         self.size = size
         self.prior_mean = nn.Parameter(torch.zeros(size, 1 + config.action_dim))  # of (1, Z)
@@ -81,12 +90,12 @@ class FilterModel(SequenceModel):
         root = scale.exp()[:, :, None] * lower  # (N, K, K)
         return FilterState(mean, root @ root.mT, z)
 
-    def logit(self, state: FilterState, context: Tensor) -> Tensor:
-        """Return the log odds of Y=1 in the contexts, (N, D) to (N,)."""
+    def predict(self, state: FilterState, context: Tensor) -> Tensor:
+        """Return P(Y=1) in the contexts, (N, D) to (N,)."""
         x = self.rows(context)
         spread = ((state.covariance * x[:, None]).sum(2) * x).sum(1)  # xᵀPx, (N,)
         base = (state.mean * x).sum(1) * _shrink(spread)
-        return base + self._residual(base, spread, state.action_features, context)
+        return torch.sigmoid(base + self._residual(base, spread, state.action_features, context))
 
     def append(self, state: FilterState, context: Tensor, outcome: Tensor, where: Tensor | None = None) -> FilterState:
         """Return the state with outcomes absorbed, in the rows that ``where`` picks."""
@@ -98,8 +107,8 @@ class FilterModel(SequenceModel):
         x = self.rows(context)
         return torch.cat([x, (x * self.start(action_features).mean).sum(1, keepdim=True)], 1)
 
-    def logits(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor | None = None) -> Tensor:
-        """Return the log odds along whole sequences, (N, T) or at the entries ``at``; one scan over time."""
+    def log_prob(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor | None = None) -> Tensor:
+        """Return log-probabilities along whole sequences, (N, T) or at the entries ``at``; one scan over time."""
         mean, covariance, z = self.start(action_features)
         rows = self.rows(contexts)  # (N, T, K)
         bases, spreads = [], []
@@ -109,20 +118,82 @@ class FilterModel(SequenceModel):
             spreads.append(spread)
         base, spread = torch.stack(bases, 1), torch.stack(spreads, 1)  # (N, T)
         if at is not None:
-            base, spread, contexts = base[:, at], spread[:, at], contexts[:, at]
+            base, spread, contexts, outcomes = base[:, at], spread[:, at], contexts[:, at], outcomes[:, at]
         each = z[:, None].expand(-1, contexts.shape[1], -1)
-        return base + self._residual(base, spread, each, contexts)
+        logits = base + self._residual(base, spread, each, contexts)
+        return -binary_cross_entropy_with_logits(logits, outcomes, reduction="none")
 
     def rows(self, contexts: Tensor) -> Tensor:
         """Return x = (1, φ̂(X)), (..., D) to (..., K)."""
         mapped = self.context_map(self.scale_contexts(contexts))
         return torch.cat([torch.ones_like(mapped[..., :1]), mapped], -1)
 
+    def context_features(self, contexts: np.ndarray) -> np.ndarray | None:
+        """Return φ̂(X), (..., D) to (..., K-1); None where it is not learned."""
+        return map_contexts(self, contexts)[..., 1:] if self.config.context_features else None
+
+    def kernel(self) -> Kernel:
+        """Return the compiled kernel; a residual head and a subclass's own methods are not in it, and go row by row."""
+        return FilterKernel(self) if type(self) is FilterModel and self.head is None else RowByRow(self)
+
     def _residual(self, base: Tensor, spread: Tensor, action_features: Tensor, context: Tensor) -> Tensor | float:
         if self.head is None:
             return 0.0
         seen = torch.cat([base[..., None], spread.sqrt()[..., None], action_features, self.scale_contexts(context)], -1)
         return self.head(seen)[..., 0]
+
+
+class FilterKernel(RowByRow):
+    """The filter's states in compiled loops."""
+
+    def __init__(self, model: FilterModel) -> None:
+        super().__init__(model)
+        self._filter, self._rows = model, ContextRows(model)
+
+    def rows(self, contexts: np.ndarray) -> np.ndarray:
+        """Return x = (1, φ̂(X)), (..., D) to (..., K)."""
+        return self._rows(contexts)
+
+    def features(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return φ̂(X); None where it is not learned."""
+        return rows[..., 1:] if self._filter.config.context_features else None
+
+    def variance(self, state: FilterState, contexts: np.ndarray, info: TaskInfo) -> np.ndarray:
+        """Return the variance of E[R(Y)] under the coefficients' Gaussian, (B, C, D) to (B, C, A)."""
+        mean, spread = self._moments(state, contexts)  # (B, C, A) each, of the logit
+        nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+        weights = weights / weights.sum()
+        chances = expit(mean[..., None] + np.sqrt(spread)[..., None] * nodes)
+        rewards = self._likelihood.expected_reward(info.reward_fn, chances)
+        return (rewards**2) @ weights - (rewards @ weights) ** 2
+
+    def _moments(self, state: FilterState, contexts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and variance of x·β for every action, (B, C, D) to (B, C, A) each."""
+        x = self.rows(contexts)  # (B, C, K)
+        size = x.shape[2]
+        mean = state.mean.numpy().reshape(len(x), -1, size)  # (B, A, K)
+        covariance = state.covariance.numpy().reshape(len(x), -1, size, size)
+        return x @ mean.swapaxes(1, 2), np.einsum("bck,bakj,bcj->bca", x, covariance, x, optimize=True)
+
+    def absorb(
+        self,
+        state: FilterState,
+        task: np.ndarray,
+        action: np.ndarray,
+        rows: np.ndarray,
+        outcome: np.ndarray,
+        shape: tuple[int, int],
+    ) -> FilterState:
+        """Absorb the outcomes in place, in the played actions' states alone."""
+        mean, covariance = state.mean.numpy(), state.covariance.numpy()
+        absorb_filter(rows, task * shape[1] + action, outcome.copy(), mean, covariance)
+        return state
+
+    def generate(
+        self, state: FilterState, rows: np.ndarray, played: np.ndarray, seen: np.ndarray, noise: np.ndarray
+    ) -> np.ndarray:
+        """Return tables (B, T', A) by the compiled loop."""
+        return impute_filter(rows, played, seen, state.mean.numpy(), state.covariance.numpy(), noise)
 
 
 def _shrink(spread: Tensor) -> Tensor:

@@ -1,62 +1,150 @@
-"""Models by name or folder: a bundled model's id or a path in, the model out."""
+"""Models by name: a bundled model's id, a preset, a folder or ``package.module:Class`` becomes a model."""
 
 import json
+from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 from gents_gym import registry
 from gents_gym.checks import InputError, check_choice
-from gents_gym.models.filter import FilterModel
-from gents_gym.models.paper import PaperModel
+from gents_gym.construct import find, make_object, parse_spec
+from gents_gym.models.action import PerAction
+from gents_gym.models.exact import ExactModel
 from gents_gym.models.sequence import FORMAT, SequenceModel
+from gents_gym.types import ActionModel, Model, TaskInfo
 
-KINDS: dict[str, type[SequenceModel]] = {model.kind: model for model in (FilterModel, PaperModel)}
 WEIGHTS = Path(__file__).parent / "weights"
+
+
+def model_kinds() -> dict[str, str]:
+    """Return all kinds of model with the classes they stand for, those of other distributions included."""
+    theirs = {point.name: point.value for point in entry_points(group="gents_gym.models")}
+    return {**theirs, **registry.MODELS}
+
+
+def bundled_models() -> list[str]:
+    """Return the ids of the bundled models."""
+    return sorted(path.parent.name for path in WEIGHTS.glob("*/config.json"))
+
+
+def bundled_family(preset: str) -> list[str]:
+    """Return the bundled models of a preset, one per setting."""
+    known = bundled_models()
+    return [id for setting in registry.TASKS if (id := f"{setting}-{preset}") in known]
 
 
 def model_folders(name: str | Path) -> list[Path]:
     """Return the folders of the bundled models that ``name`` stands for, or the one folder that it is itself.
 
     Args:
-        name: A bundled model's id, a preset ("filter") for its models of all settings, or a folder.
+        name: A bundled model's id, a preset ("filter") for its models of all settings, a folder, or
+            ``package.module:Class(folder=...)``.
     """
     if not isinstance(name, str | Path):
         raise InputError(f"a model must be named by its id, its preset or its folder, got {name!r}")
-    ids = registry.FAMILIES.get(str(name), (str(name),))
-    folders = [WEIGHTS / registry.MODELS[id] if id in registry.MODELS else Path(name) for id in ids]
-    if not folders[0].is_dir():
-        check_choice("model, and no folder:", str(name), [*registry.FAMILIES, *registry.MODELS])
-    return folders
+    if ":" in str(name):
+        name = str(parse_spec(str(name))[1].get("folder", name))
+    bundled = bundled_models()
+    if str(name) in registry.PRESETS:
+        return [WEIGHTS / id for id in bundled_family(str(name))]
+    folder = WEIGHTS / str(name) if str(name) in bundled else Path(name)
+    if not folder.is_dir():
+        check_choice("model, and no folder:", str(name), [*registry.PRESETS, *bundled, "exact"])
+    return [folder]
 
 
-def load_model(name: str | Path) -> SequenceModel:
+def load_model(name: str | Path, kind: type[SequenceModel] | str | None = None) -> SequenceModel:
     """Return a trained model, ready to predict.
 
     Args:
-        name: The id of a bundled model ("synthetic-filter"), or a folder that training wrote.
+        name: The id of a bundled model ("synthetic-filter"), a folder that training wrote, or
+            ``package.module:Class(folder=...)``, which names a folder and its class.
+        kind: The model's class, or ``package.module:Class``, if its kind is not registered. A folder itself never
+            brings code.
     """
+    if ":" in str(name) and kind is None:
+        kind = model_class(parse_spec(str(name))[0])
     folders = model_folders(name)
-    if name in registry.FAMILIES:
-        raise InputError(f"model must be one of {', '.join(registry.FAMILIES[str(name)])}, got the preset {name!r}")
-    return from_pretrained(folders[0])
+    if str(name) in registry.PRESETS:
+        family = ", ".join(bundled_family(str(name)))
+        raise InputError(f"model must be one of {family}, got the preset {str(name)!r}")
+    return from_pretrained(folders[0], kind)
 
 
-def load_fitting_model(name: str | Path, action_dim: int, context_dim: int) -> SequenceModel:
-    """Return the model that ``name`` stands for; of a preset, the first one of the task's sizes F and D."""
-    models = [from_pretrained(folder) for folder in model_folders(name)]
-    for model in models:
-        if (model.config.action_dim, model.config.context_dim) == (action_dim, context_dim):
+def check_model_name(model: Any) -> None:
+    """Raise unless ``model`` is a model or names one; weights are read when tasks are faced."""
+    if isinstance(model, str | Path):
+        if ":" in str(model):
+            if is_trained(str(model)):
+                model_folders(model)
+        elif model != "exact":
+            model_folders(model)
+    else:
+        as_model(model)
+
+
+def resolve_model(model: Any, info: TaskInfo) -> Model:
+    """Return the model that ``model`` is or names, for tasks of which ``info`` is known.
+
+    Args:
+        model: A model; or its name: a bundled model's id, a preset, which stands for its bundled model of the tasks'
+            sizes and outcomes, a folder, ``package.module:Class`` with options behind it, which for a subclass of
+            :class:`SequenceModel` is ``folder`` alone, or "exact", p* itself.
+        info: What is known of the tasks.
+    """
+    if not isinstance(model, str | Path):
+        return as_model(model)
+    if model == "exact":
+        if info.truth is None:
+            rule = "model 'exact' is p* of settings that publish it (where φ is hidden, exact-twin knows it)"
+            raise InputError(f"{rule}, and these tasks do not")
+        return ExactModel(info.truth)
+    if ":" in str(model) and not is_trained(str(model)):
+        return as_model(make_object("model", str(model), {}, {}))
+    return _load_fitting(model, info)
+
+
+def is_trained(spec: str) -> bool:
+    """Return whether "package.module:Class(...)" names a class of trained models, whose weights lie in a folder."""
+    name, options = parse_spec(spec)
+    found = find("model", name, {})
+    if not isinstance(found, type) or not issubclass(found, SequenceModel):
+        return False
+    if options.keys() != {"folder"}:
+        raise InputError(f"model {name!r} is trained: name the folder of its weights, {name}(folder=...), got {spec!r}")
+    return True
+
+
+def as_model(model: Any) -> Model:
+    """Return ``model``, or the adapter of one with ``start``, ``predict`` and ``append``."""
+    if isinstance(model, type):
+        raise InputError(f"model must be a model, not a class, got {model!r}: make one first")
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, ActionModel):
+        return PerAction(model)
+    rule = "a model's id, preset or folder, or have start, predict and append, or begin (docs/own_model.md)"
+    raise InputError(f"model must be {rule}, got {model!r}")
+
+
+def _load_fitting(name: str | Path, info: TaskInfo) -> SequenceModel:
+    """Return the first of the models that ``name`` stands for with the tasks' sizes F and D and their likelihood."""
+    sizes = (info.action_features.shape[-1], info.context_dim)
+    kind = parse_spec(str(name))[0] if ":" in str(name) else None
+    known = []
+    for folder in model_folders(name):
+        model = from_pretrained(folder, kind)
+        own = (model.config.action_dim, model.config.context_dim)
+        if own == sizes and model.likelihood == info.likelihood:
             return model
-    known = ", ".join(
-        f"{id} has {m.config.action_dim} and {m.config.context_dim}"
-        for id, m in zip(registry.FAMILIES.get(str(name), (name,)), models, strict=True)
-    )
+        known.append(f"{folder.name} has {own[0]} and {own[1]}, {model.likelihood} outcomes")
     raise InputError(
-        f"model must be trained on tasks with {action_dim} action features and contexts of {context_dim} entries; "
-        f"{known}: train one with `gents-gym train` and name its folder"
+        f"model must be trained on tasks with {sizes[0]} action features, contexts of {sizes[1]} entries and "
+        f"{info.likelihood} outcomes; {'; '.join(known)}: train one with `gents-gym train` and name its folder"
     )
 
 
-def from_pretrained(folder: Path) -> SequenceModel:
+def from_pretrained(folder: Path, kind: type[SequenceModel] | str | None = None) -> SequenceModel:
     """Return the model in ``folder``; nothing in it is ever run as code."""
     path = folder / "config.json"
     try:
@@ -69,9 +157,34 @@ def from_pretrained(folder: Path) -> SequenceModel:
     unexpected = config.keys() - {"format", "kind", "config", "notes"}
     if unexpected or not isinstance(config.get("config"), dict):
         raise InputError(f"'{path}' must have format, kind, config and notes alone, got {', '.join(sorted(config))}")
-    kind = KINDS[check_choice("kind of model", config.get("kind"), KINDS)]
-    model = kind.from_config(config["config"], path)
+    model = _model_class(config.get("kind"), kind, path).from_config(config["config"], path)
     model.load_tensors(folder / "model.safetensors")
     notes = config.get("notes")
     model.space = notes.get("space") if isinstance(notes, dict) else None
     return model.eval()
+
+
+def _model_class(named: Any, kind: type[SequenceModel] | str | None, path: Path) -> type[SequenceModel]:
+    """Return the class of a model's folder: a registered kind, or the one that the caller names."""
+    if kind is None:
+        if named not in registry.MODELS and named not in (known := model_kinds()):
+            rule = f"'{path}' must be of a registered kind ({', '.join(sorted(known))}), got {named!r}"
+            raise InputError(f"{rule}: name its class, as load_model(folder, kind=Class) or module:Class(folder=...)")
+        return model_class(named)
+    found = model_class(kind) if isinstance(kind, str) else check_model_class(kind)
+    if found.kind != named:
+        raise InputError(f"kind must be the class of a {named!r} model for '{path}', got one of {found.kind!r} models")
+    return found
+
+
+def model_class(kind: str) -> type[SequenceModel]:
+    """Return the class of a registered kind of model, or of ``package.module:Class``."""
+    known = registry.MODELS if kind in registry.MODELS else model_kinds()  # looking at all distributions takes time
+    return check_model_class(find("kind of model", kind, known))
+
+
+def check_model_class(found: Any) -> type[SequenceModel]:
+    """Return ``found``, or raise unless it is a class of trainable models."""
+    if not isinstance(found, type) or not issubclass(found, SequenceModel):
+        raise InputError(f"a kind of model must be a subclass of gents_gym.SequenceModel, got {found!r}")
+    return found

@@ -3,10 +3,15 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
 
 from gents_gym.checks import check_integer
+from gents_gym.models.belief import Kernel, RowByRow
+from gents_gym.models.context_kernel import ContextRows, context_network, map_contexts
+from gents_gym.models.paper_kernel import impute_paper, read_head
 from gents_gym.models.sequence import SequenceModel
 
 
@@ -64,6 +69,7 @@ class PaperModel(SequenceModel):
     def __init__(self, config: PaperConfig) -> None:
         """Make a model with fresh weights."""
         super().__init__(config)
+        self.context_map = context_network(config)  # φ̂; empty, which is the identity, where it is not learned
         self.size = 1 + config.context_features if config.context_features else config.context_dim  # K
         plain = config.action_dim + self.size
         statistics = self.size**2 + self.size
@@ -91,26 +97,22 @@ class PaperModel(SequenceModel):
         n_actions, size = len(z), self.size
         return PaperState(torch.eye(size).repeat(n_actions, 1, 1), torch.zeros(n_actions, size), z)
 
-    def logit(self, state: PaperState, context: Tensor) -> Tensor:
-        """Return the log odds of Y=1 in the contexts, (N, D) to (N,)."""
-        return self.last(self._hidden(state.action_features, self.rows(context), _flatten(state)))[..., 0]
+    def predict(self, state: PaperState, context: Tensor) -> Tensor:
+        """Return P(Y=1) in the contexts, (N, D) to (N,)."""
+        hidden = self._hidden(state.action_features, self.rows(context), _flatten(state))
+        return torch.sigmoid(self.last(hidden)[..., 0])
 
     def append(self, state: PaperState, context: Tensor, outcome: Tensor, where: Tensor | None = None) -> PaperState:
         """Return the statistics with a row more, by a rank-one update, in the rows that ``where`` picks."""
-        row = self.rows(context)
-        row = row if where is None else row * where[:, None]
-        direction = (state.inverse * row[:, None]).sum(2)  # (N, K); such small matrices multiply slower by bmm
-        gain = direction / (1 + (direction * row).sum(1, keepdim=True))
-        inverse = state.inverse - gain[:, :, None] * direction[:, None]
-        return state._replace(inverse=inverse, products=state.products + row * outcome[:, None])
+        return add_row(state, self.rows(context), outcome, where)
 
     def features(self, action_features: Tensor, context: Tensor) -> Tensor:
         """Return the last hidden layer with an empty history, (N, width)."""
         state = self.start(action_features)
         return self._hidden(state.action_features, self.rows(context), _flatten(state))
 
-    def logits(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor | None = None) -> Tensor:
-        """Return the log odds along whole sequences, (N, T) or at the entries ``at``."""
+    def log_prob(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor | None = None) -> Tensor:
+        """Return log-probabilities along whole sequences, (N, T) or at the entries ``at``."""
         at = torch.arange(contexts.shape[1]) if at is None else at
         z, rows = self.scale_features(action_features), self.rows(contexts)  # (N, T, K)
         if self.config.context_features:
@@ -118,7 +120,16 @@ class PaperModel(SequenceModel):
         else:
             statistics = self._scan(action_features, contexts, outcomes, at)
         each = z[:, None].expand(-1, len(at), -1)
-        return self.last(self._hidden(each, rows[:, at], statistics))[..., 0]
+        logits = self.last(self._hidden(each, rows[:, at], statistics))[..., 0]
+        return -binary_cross_entropy_with_logits(logits, outcomes[:, at], reduction="none")
+
+    def context_features(self, contexts: np.ndarray) -> np.ndarray | None:
+        """Return φ̂(X), (..., D) to (..., K-1); None where it is not learned."""
+        return map_contexts(self, contexts)[..., 1:] if self.config.context_features else None
+
+    def kernel(self) -> Kernel:
+        """Return the compiled kernel; a subclass's own methods are not in it, and go row by row."""
+        return PaperKernel(self) if type(self) is PaperModel else RowByRow(self)
 
     def rows(self, contexts: Tensor) -> Tensor:
         """Return the contexts in the model's units, or (1, φ̂(X)) of them, (..., D) to (..., K)."""
@@ -140,6 +151,48 @@ class PaperModel(SequenceModel):
     def _hidden(self, action_features: Tensor, context: Tensor, statistics: Tensor) -> Tensor:
         plain = torch.cat([action_features, context], -1)
         return self.hidden(plain @ self.plain.T + statistics @ self.folded.T + self.bias)
+
+
+class PaperKernel(RowByRow):
+    """Tables of the paper model by library products and compiled loops."""
+
+    def __init__(self, model: PaperModel) -> None:
+        super().__init__(model)
+        self._paper, self._head, self._rows = model, read_head(model), ContextRows(model)
+
+    def rows(self, contexts: np.ndarray) -> np.ndarray:
+        """Return the contexts as histories keep them, (..., D) to (..., K)."""
+        return self._rows(contexts)
+
+    def features(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return φ̂(X); None where it is not learned."""
+        return rows[..., 1:] if self._paper.config.context_features else None
+
+    def absorb(
+        self, state: PaperState, task: np.ndarray, action: np.ndarray, rows: np.ndarray, outcome: np.ndarray, shape: Any
+    ) -> PaperState:
+        """Return the statistics with the rows appended, by the model's own update."""
+        where = torch.zeros(shape, dtype=torch.bool)
+        where[task, action] = True
+        each, outcomes = torch.zeros(shape[0], rows.shape[1]), torch.zeros(shape[0])
+        each[task], outcomes[task] = torch.from_numpy(rows), torch.from_numpy(outcome)
+        row, outcome_of_each = (part.repeat_interleave(shape[1], 0) for part in (each, outcomes))
+        return add_row(state, row, outcome_of_each, where.reshape(-1))
+
+    def generate(
+        self, state: PaperState, rows: np.ndarray, played: np.ndarray, seen: np.ndarray, noise: np.ndarray
+    ) -> np.ndarray:
+        """Return tables (B, T', A) by the compiled loop."""
+        return impute_paper(self._head, state, rows, played, seen, noise)
+
+
+def add_row(state: PaperState, row: Tensor, outcome: Tensor, where: Tensor | None) -> PaperState:
+    """Return the statistics with a row (N, K) more, by a rank-one update, in the rows that ``where`` picks."""
+    row = row if where is None else row * where[:, None]
+    direction = (state.inverse * row[:, None]).sum(2)  # (N, K); such small matrices multiply slower by bmm
+    gain = direction / (1 + (direction * row).sum(1, keepdim=True))
+    inverse = state.inverse - gain[:, :, None] * direction[:, None]
+    return state._replace(inverse=inverse, products=state.products + row * outcome[:, None])
 
 
 def _statistics(rows: Tensor, outcomes: Tensor, at: Tensor) -> Tensor:

@@ -1,11 +1,14 @@
-"""What all trained sequence models share: two paths through a history, a bank of contexts, folders of weights."""
+"""What all trained models share: two paths through a history, banks of contexts and actions, folders of weights."""
 
 import json
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -13,59 +16,62 @@ from torch import Tensor, nn
 
 from gents_gym.checks import InputError
 from gents_gym.files import write_whole
+from gents_gym.likelihoods import Bernoulli, Gaussian, Likelihood, make_likelihood
+from gents_gym.models.belief import ActionBelief
+from gents_gym.types import TaskInfo
 
 FORMAT = "gents_gym.model.1"
+LATER = ("action_bank", "urn")  # tensors that older files lack; they keep their defaults then
 
 
 class SequenceModel(nn.Module, ABC):
-    """p_θ: outcomes of one action given its features, its history and the current context; N actions at once.
+    """A trained p_θ: outcomes of one action given its features, its history and the current context; N actions at once.
 
-    The recurrent path (``start``, ``probability``, ``append``) generates, the parallel path (``logits``) trains; both
+    The recurrent path (``start``, ``predict``, ``append``) generates, the parallel path (``log_prob``) trains; both
     give the same probabilities. Contexts come from ``bank``, the empirical distribution of training contexts.
+
+    A subclass has a name, ``kind``, a frozen dataclass of sizes, ``config_class``, whose fields include ``action_dim``
+    and ``context_dim``, and the three methods of the recurrent path. Everything else has a default.
     """
 
     kind: ClassVar[str]
     config_class: ClassVar[type]
     bank: Tensor  # (n, D)
-    context_map: nn.Sequential  # φ̂; empty, which is the identity, where it is not learned
+    action_bank: Tensor  # (n, F): training action features
+    urn: Tensor  # (): 1 / (1 + α), where α is the mass of the bank in the urn of the context model "seen"
     context_scaling: Tensor  # (2, D): what is taken off a context, and what it is then multiplied by
     action_scaling: Tensor  # (2, F): the same for action features
     space: str | None = None  # the name of the space that action features are embeddings in, where they are
 
     def __init__(self, config: Any) -> None:
-        """Make a model with an empty bank and no scaling."""
+        """Make a model with empty banks and no scaling."""
         super().__init__()
         self.config = config
         self.register_buffer("bank", torch.zeros(0, config.context_dim))
+        self.register_buffer("action_bank", torch.zeros(0, config.action_dim))
+        self.register_buffer("urn", torch.zeros(()))
         for name, size in (("context_scaling", config.context_dim), ("action_scaling", config.action_dim)):
             self.register_buffer(name, torch.stack([torch.zeros(size), torch.ones(size)]))
-        self.context_map = nn.Sequential()
-        if config.context_features:
-            self.context_map = _network(config.context_dim, config.context_width, config.context_features)
 
     @abstractmethod
     def start(self, action_features: Tensor) -> Any:
         """Return the state of N actions with empty histories, (N, F)."""
 
     @abstractmethod
-    def logit(self, state: Any, context: Tensor) -> Tensor:
-        """Return the log odds of Y=1 in the contexts, (N, D) to (N,)."""
+    def predict(self, state: Any, context: Tensor) -> Tensor:
+        """Return the likelihood's parameters in the contexts (N, D): (N,) P(Y=1) for binary outcomes."""
 
     @abstractmethod
     def append(self, state: Any, context: Tensor, outcome: Tensor, where: Tensor | None = None) -> Any:
         """Return the state with (N, D) contexts and (N,) outcomes appended, in the rows that ``where`` (N,) picks."""
 
-    @abstractmethod
-    def rows(self, contexts: Tensor) -> Tensor:
-        """Return the contexts as histories keep them, with φ̂ applied, (..., D) to (..., K)."""
+    @property
+    def likelihood(self) -> Likelihood:
+        """What outcomes are: the configuration's field ``likelihood``, or binary if it has none."""
+        return make_likelihood(getattr(self.config, "likelihood", "bernoulli"))
 
-    @abstractmethod
-    def features(self, action_features: Tensor, context: Tensor) -> Tensor:
-        """Return the features behind the prediction with an empty history, (N, F) and (N, D) to (N, width)."""
-
-    @abstractmethod
-    def logits(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor | None = None) -> Tensor:
-        """Return the log odds along whole sequences: entry t sees the rows before t alone.
+    def log_prob(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor | None = None) -> Tensor:
+        """Return log-probabilities along whole sequences: entry t is predicted from the rows before t alone.
 
         Args:
             action_features: (N, F).
@@ -76,10 +82,42 @@ class SequenceModel(nn.Module, ABC):
         Returns:
             (N, n), or (N, T).
         """
+        state, found = self.start(action_features), []
+        wanted = set(range(contexts.shape[1]) if at is None else at.tolist())
+        for t in range(max(wanted) + 1):
+            if t in wanted:
+                found.append(log_prob(self.likelihood, self.predict(state, contexts[:, t]), outcomes[:, t]))
+            state = self.append(state, contexts[:, t], outcomes[:, t])
+        return torch.stack(found, 1)
 
-    def probability(self, state: Any, context: Tensor) -> Tensor:
-        """Return P(Y=1) in the contexts, (N, D) to (N,)."""
-        return torch.sigmoid(self.logit(state, context))
+    def features(self, action_features: Tensor, context: Tensor) -> Tensor | None:
+        """Return the features behind the prediction with an empty history, (N, F) and (N, D) to (N, K), or None."""
+        return None
+
+    def begin(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> ActionBelief:
+        """Return the belief of B new tasks."""
+        if self.config.context_dim != info.context_dim:
+            wanted, got = self.config.context_dim, info.context_dim
+            raise InputError(f"contexts must have {wanted} entries for this model, got {got}")
+        self.check_space(info.space)
+        bank, urn = self.bank.numpy(), float(self.urn)
+        alpha = 1 / urn - 1 if urn > 0 else math.inf
+        return ActionBelief(self, info, rngs, bank, alpha, self.likelihood)
+
+    def context_features(self, contexts: np.ndarray) -> np.ndarray | None:
+        """Return the learned features that predictions are linear in, (..., D) to (..., K); None if there are none."""
+        return None
+
+    def action_context_features(self, action_features: np.ndarray, contexts: np.ndarray) -> np.ndarray | None:
+        """Return the features behind the prediction with an empty history, (..., F) and (..., D) to (..., K)."""
+        lead = np.broadcast_shapes(action_features.shape[:-1], contexts.shape[:-1])
+        rows = []
+        for part in (action_features, contexts):
+            each = np.broadcast_to(part, (*lead, part.shape[-1])).reshape(-1, part.shape[-1])  # (N, F), (N, D)
+            rows.append(torch.tensor(each, dtype=torch.float32))
+        with torch.no_grad():
+            found = self.features(*rows)  # (N, K)
+        return None if found is None else found.double().numpy().reshape(*lead, -1)
 
     def parameter_groups(self, learning_rate: float, weight_decay: float) -> list[dict[str, Any]]:
         """Return the optimiser's parameter groups."""
@@ -128,6 +166,10 @@ class SequenceModel(nn.Module, ABC):
         with torch.device("meta"):  # sizes alone: nothing is allocated before the tensors are known to fit
             return cls(cls.config_class(**values))
 
+    def _default(self, name: str) -> Tensor:
+        sizes = {"action_bank": (0, self.config.action_dim), "urn": ()}
+        return torch.zeros(sizes[name])
+
     def load_tensors(self, path: Path) -> None:
         """Take the tensors of a safetensors file, or raise unless they are just the ones that the model has."""
         try:
@@ -136,20 +178,32 @@ class SequenceModel(nn.Module, ABC):
         except (SafetensorError, OSError) as error:
             raise InputError(f"'{path}' must be a whole safetensors file ({error})") from error
         own = self.state_dict()
+        tensors = {**{name: self._default(name) for name in LATER}, **tensors}
         if tensors.keys() != own.keys():
             odd = ", ".join(sorted(tensors.keys() ^ own.keys()))
             raise InputError(f"'{path}' must hold the tensors of a {self.kind} model; missing or unexpected: {odd}")
-        self.bank = tensors["bank"]
+        self.bank, self.action_bank = tensors["bank"], tensors["action_bank"]
         for name, tensor in tensors.items():
             wanted, got = tuple(own[name].shape), tuple(tensor.shape)
-            if (wanted[1:] != got[1:] if name == "bank" else wanted != got) or tensor.dtype != torch.float32:
+            first = 1 if name in ("bank", "action_bank") else 0  # banks have as many rows as they like
+            if wanted[first:] != got[first:] or len(wanted) != len(got) or tensor.dtype != torch.float32:
                 raise InputError(f"'{path}' must hold {name} of shape {wanted} in float32, got {got} in {tensor.dtype}")
             if not torch.isfinite(tensor).all():
                 raise InputError(f"'{path}' must hold finite numbers, got others in {name}")
         self.load_state_dict(tensors, assign=True)
 
 
-def _network(inputs: int, width: int, outputs: int) -> nn.Sequential:
+def log_prob(likelihood: Likelihood, parameters: Tensor, outcomes: Tensor) -> Tensor:
+    """Return the log-probabilities of outcomes (N,) under a likelihood's parameters (N, ...)."""
+    if isinstance(likelihood, Bernoulli):
+        return torch.log(torch.where(outcomes == 1, parameters, 1 - parameters))
+    if isinstance(likelihood, Gaussian):
+        mean, variance = parameters[:, 0], parameters[:, 1]
+        return -0.5 * (torch.log(2 * torch.pi * variance) + (outcomes - mean) ** 2 / variance)
+    return torch.log(parameters.gather(1, outcomes.long()[:, None])[:, 0])
+
+
+def network(inputs: int, width: int, outputs: int) -> nn.Sequential:
     """Return an MLP of two hidden layers."""
     hidden = (nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU())
     return nn.Sequential(*hidden, nn.Linear(width, outputs))

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from gents_gym.checks import InputError, check_array, check_integer
-from gents_gym.types import RewardFn, expected_reward, identity
+from gents_gym.checks import InputError
+from gents_gym.likelihoods import BERNOULLI
+from gents_gym.policies.table import Table
+from gents_gym.types import RewardFn, identity
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,33 +32,20 @@ class BinaryPolicy(ABC):
 
     def scores(self, context: np.ndarray) -> np.ndarray:
         """Return predicted rewards, (B, D) to (B, A) or (B, T, D) to (B, T, A)."""
-        return expected_reward(self.reward_fn, self.probability(context))
+        return BERNOULLI.expected_reward(self.reward_fn, self.probability(context))
 
 
 @dataclass(frozen=True, eq=False)
-class BinaryTable:
+class BinaryTable(Table):
     """Complete tables of outcomes 0 and 1, checked."""
-
-    contexts: np.ndarray  # (B, T, D) float32
-    outcomes: np.ndarray  # (B, T, A) float32
-    weights: np.ndarray | None = None  # (B, T, A) float32; None: ones
 
     def __post_init__(self) -> None:
         """Check the shapes against each other, and the outcomes."""
-        contexts = check_array("contexts", self.contexts, "(B, T, D)", (-1, -1, -1))
-        outcomes = check_array("outcomes", self.outcomes, "(B, T, A)", (*contexts.shape[:2], -1))
-        check_integer("the number of rows T", contexts.shape[1], 1)
-        check_integer("the context size D", contexts.shape[2], 1)
-        if not ((outcomes == 0) | (outcomes == 1)).all():
-            bad = outcomes[(outcomes != 0) & (outcomes != 1)][0]
-            raise InputError(f"outcomes must be 0 or 1 for this policy class, got {bad:g}")
-        arrays = {"contexts": contexts, "outcomes": outcomes}
-        if self.weights is not None:
-            weights = arrays["weights"] = check_array("weights", self.weights, "(B, T, A)", outcomes.shape)
-            if weights.size and weights.min() < 0:
-                raise InputError(f"weights must be at least 0, got {weights.min():g}")
-        for name, array in arrays.items():
-            object.__setattr__(self, name, array)
+        super().__post_init__()
+        try:
+            BERNOULLI.check("outcomes", self.outcomes)
+        except InputError as error:
+            raise InputError(f"{error}: this policy class is for 0 and 1, least-squares for others") from None
 
     def constants(self) -> np.ndarray:
         """Return the outcome of columns that have one alone, and NaN elsewhere, (B, A); 0 where no row counts."""

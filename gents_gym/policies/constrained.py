@@ -89,6 +89,11 @@ class Constrained:
             raise InputError(f"base must have the same reward_fn, {self.reward_fn!r}, got {self._base.reward_fn!r}")
         self._lean = Lean.between(self.group1, self.group2)
 
+    @property
+    def likelihoods(self) -> tuple[type, ...] | None:
+        """The kinds of outcomes that the base class takes; None: it does not say."""
+        return getattr(self._base, "likelihoods", None)
+
     def fit(
         self,
         contexts: np.ndarray,

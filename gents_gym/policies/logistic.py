@@ -1,13 +1,16 @@
 """The logistic policy class: complete tables in, one ridge-logistic reward model per task and action out."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from gents_gym.checks import check_array, check_integer, check_number
-from gents_gym.newton import LogisticProblems
+from gents_gym.likelihoods import Bernoulli
+from gents_gym.numerics.newton import LogisticProblems
 from gents_gym.policies.binary import BinaryPolicy, BinaryTable
 from gents_gym.policies.logistic_kernel import fit_logistic
+from gents_gym.policies.table import predict_linear
 from gents_gym.types import RewardFn, identity
 
 
@@ -19,7 +22,7 @@ class LogisticPolicy(BinaryPolicy):
 
     def logits(self, contexts: np.ndarray) -> np.ndarray:
         """Return the log odds, (B, T, D) to (B, T, A)."""
-        return contexts @ self.coefficients[:, :, 1:].swapaxes(1, 2) + self.coefficients[:, None, :, 0]
+        return predict_linear(self.coefficients, contexts)
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Logistic:
     Minimises |w|²/(2C) + Σ log-loss over the slopes w and a free intercept, by Newton's method. Binary outcomes;
     contexts alone are features.
     """
+
+    likelihoods: ClassVar[tuple[type, ...]] = (Bernoulli,)
 
     C: float = 1.0  # inverse penalty, as scikit-learn names it
     tolerance: float = 1e-8  # the largest gradient entry at the solution
@@ -61,29 +66,29 @@ class Logistic:
         shape = (n_tasks, table.outcomes.shape[2], n_context + 1)
         start = np.zeros(shape)
         if warm_start is not None:
-            start = check_array("warm_start", warm_start.coefficients, "(B, A, 1+D)", shape, np.float64).copy()
-        constant = table.constants()
-        wanted = np.isnan(constant)
-        start[~wanted] = 0
-        return LogisticPolicy(self._solve(table, start, wanted), constant=constant, reward_fn=self.reward_fn)
+            start = check_array("warm_start", warm_start.coefficients, "(B, A, 1+D)", shape, np.float64)
+        coefficients, constant = self._solve(table, start)
+        return LogisticPolicy(coefficients, constant=constant, reward_fn=self.reward_fn)
 
-    def _solve(self, table: BinaryTable, start: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-        """Solve the ``wanted`` (B, A) problems by the kernel, and what it does not solve with a line search."""
-        contexts, outcomes, weights = table.contexts.astype(np.float64), table.outcomes, table.weights
-        rows = np.concatenate([np.ones_like(contexts[:, :, :1]), contexts], axis=2)  # (B, T, K)
-        no_weights = np.zeros((0, 0, 0), np.float32)
-        x, y, w = (
-            np.ascontiguousarray(part.swapaxes(1, 2))
-            for part in (rows, outcomes, no_weights if weights is None else weights)
-        )
-        solved = start.copy()
+    def _solve(self, table: BinaryTable, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return coefficients and constants: by the kernel, and what it does not solve with a line search."""
         penalty = 1 / self.C
-        left = wanted & ~fit_logistic(x, y, w, penalty, wanted, solved, self.tolerance, self.max_iterations)
+        solution, constant = start.copy(), np.full(start.shape[:2], np.nan)
+        weights = np.zeros((0, 0, 0), np.float32) if table.weights is None else table.weights
+        contexts, outcomes, weights = (_plain(part) for part in (table.contexts, table.outcomes, weights))
+        rule = (self.tolerance, self.max_iterations)
+        solved = fit_logistic(contexts, outcomes, weights, penalty, solution, constant, *rule)
         precision = np.diag(np.array([0.0] + [penalty] * (start.shape[2] - 1)))  # the intercept is free
-        for b in np.flatnonzero(left.any(axis=1)):  # rare: extreme data
-            here = slice(b, b + 1)
-            some = None if weights is None else weights[here]
-            problems = LogisticProblems(rows[here], outcomes[here].astype(np.float64), precision, weights=some)
-            again = problems.solve(start[here], left[here], self.tolerance, self.max_iterations)[0]
-            solved[here] = np.where(left[here, :, None], again, solved[here])
-        return solved
+        for b in np.flatnonzero(~solved.all(axis=1)):  # rare: extreme data
+            here, left = slice(b, b + 1), ~solved[b : b + 1]
+            rows = np.pad(table.contexts[here].astype(np.float64), ((0, 0), (0, 0), (1, 0)), constant_values=1)
+            some = None if table.weights is None else table.weights[here]
+            problems = LogisticProblems(rows, table.outcomes[here].astype(np.float64), precision, weights=some)
+            again = problems.solve(start[here], left, self.tolerance, self.max_iterations)[0]
+            solution[here] = np.where(left[..., None], again, solution[here])
+        return solution, constant
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    """Return an array of a kind that the kernel is compiled for: writable, any layout."""
+    return array if array.flags.writeable else array.copy()

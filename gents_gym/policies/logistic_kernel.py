@@ -3,60 +3,76 @@
 import numpy as np
 from numba import njit
 
-from gents_gym.series import decay64
+from gents_gym.numerics.series import decay64
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
 def fit_logistic(
-    rows: np.ndarray,  # (B, K, T) float64, the first feature ones
-    outcomes: np.ndarray,  # (B, A, T) float32
-    weights: np.ndarray,  # (B, A, T) float32, or (0, 0, 0) for ones
-    penalty: float,  # on all but the first coefficient
-    wanted: np.ndarray,  # (B, A) bool: the problems to solve
-    solution: np.ndarray,  # (B, A, K) float64: the start, and then the optimum
+    contexts: np.ndarray,  # (B, T, D) float32
+    outcomes: np.ndarray,  # (B, T, A) float32, each 0 or 1
+    weights: np.ndarray,  # (B, T, A) float32, or (0, 0, 0) for ones
+    penalty: float,  # on the slopes
+    solution: np.ndarray,  # (B, A, 1+D) float64, intercept first: the start, and then the optimum; 0 of a constant
+    constant: np.ndarray,  # (B, A) float64: the outcome of a column that has one alone, 0 of one without rows, else NaN
     tolerance: float,
     max_iterations: int,
 ) -> np.ndarray:
-    """Minimise the penalised log loss of the wanted problems by Newton's method; return which converged, (B, A).
+    """Minimise the penalised log loss by Newton's method; return which columns are solved, constant ones included.
 
     A step that goes too far is cut by the secant rule. What has not converged is left to a solver with a line search.
     """
-    n_tasks, size, n_rows = rows.shape
-    n_actions = outcomes.shape[1]
+    n_tasks, n_rows, size = contexts.shape
+    n_actions = outcomes.shape[2]
     weighted = weights.shape[0] > 0
-    converged = np.zeros((n_tasks, n_actions), np.bool_)
-    ones = np.ones(n_rows, np.float32)
-    x, products = np.empty((size, n_rows)), np.empty((size * (size + 1) // 2, n_rows))
-    y, w = np.empty(n_rows), np.empty(n_rows)
-    work = (np.empty(n_rows), np.empty(n_rows), np.empty(size), np.empty(size), np.empty((size, size)))
+    solved = np.ones((n_tasks, n_actions), np.bool_)
+    ones, counts = np.ones(n_rows, np.float32), np.ones(n_rows, np.float32)
+    x, products = np.empty((1 + size, n_rows)), np.empty(((1 + size) * (2 + size) // 2, n_rows))
+    y, w, largest = np.empty(n_rows), np.empty(n_rows), np.empty(1 + size)
+    work = (np.empty(n_rows), np.empty(n_rows), np.empty(1 + size), np.empty(1 + size), np.empty((1 + size, 1 + size)))
     for b in range(n_tasks):
-        n = 0 if weighted else _gather(rows[b], ones, x, products, w)
+        n = 0 if weighted else _gather(contexts[b], ones, x, products, w, largest)
         for a in range(n_actions):
-            if wanted[b, a]:
-                counts = weights[b, a] if weighted else ones
-                if weighted:
-                    n = _gather(rows[b], counts, x, products, w)
-                i = 0
+            if weighted:
                 for t in range(n_rows):
-                    if counts[t] > 0:
-                        y[i] = outcomes[b, a, t]
-                        i += 1
-                converged[b, a] = _solve(x, products, y, w, n, penalty, solution[b, a], tolerance, max_iterations, work)
-    return converged
+                    counts[t] = weights[b, t, a]
+            winning, i = 0.0, 0
+            for t in range(n_rows):
+                if counts[t] > 0:
+                    y[i] = outcomes[b, t, a]
+                    winning += y[i]
+                    i += 1
+            if winning == 0 or winning == i:
+                constant[b, a] = 1.0 if winning > 0 else 0.0
+                solution[b, a] = 0
+                continue
+            if weighted:
+                n = _gather(contexts[b], counts, x, products, w, largest)
+            constant[b, a] = np.nan
+            beta = solution[b, a]
+            solved[b, a] = _solve(x, products, y, w, n, penalty, beta, largest, tolerance, max_iterations, work)
+    return solved
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
-def _gather(rows: np.ndarray, counts: np.ndarray, x: np.ndarray, products: np.ndarray, w: np.ndarray) -> int:
-    """Put the rows that count side by side, with the products of their features, and return how many there are."""
-    size, n = rows.shape[0], 0
-    for t in range(rows.shape[1]):
+def _gather(contexts, counts, x, products, w, largest):  # type: ignore[no-untyped-def]
+    """Put the rows (1, context) that count side by side, with the products of their features; return how many.
+
+    The largest size of each feature is written too.
+    """
+    size, n = contexts.shape[1], 0
+    for t in range(contexts.shape[0]):
         if counts[t] > 0:
+            x[0, n] = 1
             for k in range(size):
-                x[k, n] = rows[k, t]
+                x[1 + k, n] = contexts[t, k]
             w[n] = counts[t]
             n += 1
     i = 0
-    for k in range(size):
+    for k in range(1 + size):
+        most = 0.0
+        for t in range(n):
+            most = max(most, abs(x[k, t]))
+        largest[k] = most
         for j in range(k + 1):
             for t in range(n):
                 products[i, t] = x[k, t] * x[j, t]
@@ -65,8 +81,11 @@ def _gather(rows: np.ndarray, counts: np.ndarray, x: np.ndarray, products: np.nd
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
-def _solve(x, products, y, w, n, penalty, beta, tolerance, max_iterations, work):  # type: ignore[no-untyped-def]
-    """Solve one problem on the first n columns of x (K, n), in place of beta; return whether it converged."""
+def _solve(x, products, y, w, n, penalty, beta, largest, tolerance, max_iterations, work):  # type: ignore[no-untyped-def]
+    """Solve one problem on the first n columns of x (K, n), in place of beta; return whether it converged.
+
+    ``largest`` (K,) has the largest size of each feature.
+    """
     slope, curve, gradient, step, hessian = work
     size, before = len(beta), 0.0
     step[:] = 0
@@ -98,11 +117,19 @@ def _solve(x, products, y, w, n, penalty, beta, tolerance, max_iterations, work)
                     total += curve[t] * products[i, t]
                 hessian[k, j] = total + (penalty if j == k and k > 0 else 0.0)
                 i += 1
+        steepest = 0.0
+        for k in range(size):
+            steepest = max(steepest, hessian[k, k])
         _newton_step(hessian, gradient, step)
-        before = 0.0
+        before, move = 0.0, 0.0
         for k in range(size):
             beta[k] -= step[k]
             before += gradient[k] * step[k]
+            move += largest[k] * abs(step[k])
+        # No logit moves by more than ``move``, so no curve p(1 - p) changes by a larger share than e^move - 1, and by
+        # Cauchy-Schwarz no entry of the next gradient is larger than this: it need not be computed to be small.
+        if move < 0.5 and move * np.sqrt(steepest * before) <= tolerance:
+            return True
     return False
 
 

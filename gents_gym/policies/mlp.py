@@ -1,10 +1,12 @@
 """The MLP policy class: complete tables in, one small network per task and action out."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from gents_gym.checks import InputError, check_array, check_integer, check_number
+from gents_gym.likelihoods import Bernoulli
 from gents_gym.policies.binary import BinaryPolicy, BinaryTable
 from gents_gym.policies.mlp_kernel import GROUP, network_logits, train_networks
 from gents_gym.types import RewardFn, identity
@@ -36,6 +38,8 @@ class MLP:
     Where a table like this one was fitted before, a short training ends at nearly the same policy. It begins at the
     same first weights too: networks that go on from table to table drift away from what a fresh one would be.
     """
+
+    likelihoods: ClassVar[tuple[type, ...]] = (Bernoulli,)
 
     width: int = 100  # hidden units
     alpha: float = 1e-4  # L2 penalty of all weights, as scikit-learn names it

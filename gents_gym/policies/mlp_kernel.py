@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gents_gym.series import decay32
+from gents_gym.numerics.series import decay32
 
 GROUP = 5  # features that one loop reads: so few sums stay in registers
 LANES = 8  # a batch is filled up to a multiple of so many rows, which count for nothing: no loop has a slow tail

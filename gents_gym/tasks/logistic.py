@@ -1,23 +1,53 @@
-"""What the paper's two settings share: action-specific logistic outcomes; random numbers in, tables out."""
+"""What the paper's two settings share: action-specific linear predictors, from random numbers to tables."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 
-from gents_gym.checks import InputError, check_integer, check_number, check_reward
-from gents_gym.types import RewardFn, identity
+from gents_gym.checks import InputError, check_integer, check_number
+from gents_gym.likelihoods import BERNOULLI, GAUSSIAN, Categorical, Likelihood, check_reward
+from gents_gym.types import RewardFn, Truth, half, identity
 
 FEATURE_DIM = 2  # size of φ_Z, and of the part of φ_X that meets it in the cross term
 SPREAD = 0.25  # standard deviation of U_Z, U_X and U_cross around 1
+NOISE = 1.0  # variance of Gaussian outcomes around W
 
 
-def count_latents(n_slopes: int) -> int:
-    """Return how many latent variables an action has: U_const, U_Z, U_X and U_cross."""
-    return 1 + FEATURE_DIM + n_slopes + FEATURE_DIM
+def paper_prior(features: np.ndarray, n_slopes: int, n_rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and variance of the coefficients (intercept first) given φ_Z, (..., 2) to (..., 1+n_slopes) each.
+
+    Both settings of the paper: intercept ~ N(1·φ_Z, 1 + 0.25²|φ_Z|²), slope_j ~ N(1 + φ_Z,j, 0.25²(1 + φ_Z,j²)) for
+    the first two, N(1, 0.25²) for the others, all independent. With ``n_rows``, the same for each of so many rows of
+    coefficients, (..., n_rows, 1+n_slopes).
+    """
+    features = np.asarray(features, np.float64)
+    if features.shape[-1] != FEATURE_DIM:
+        rule = f"action_features must be φ_Z, {FEATURE_DIM} entries, for p* (where φ is hidden, exact-twin knows it)"
+        raise InputError(f"{rule}, got {features.shape[-1]}")
+    mean = np.ones((*features.shape[:-1], 1 + n_slopes))
+    variance = np.full_like(mean, SPREAD**2)
+    mean[..., 0] = features.sum(axis=-1)
+    variance[..., 0] = 1 + SPREAD**2 * (features**2).sum(axis=-1)
+    mean[..., 1 : 1 + FEATURE_DIM] += features
+    variance[..., 1 : 1 + FEATURE_DIM] *= 1 + features**2
+    if n_rows is None:
+        return mean, variance
+    return np.stack([mean] * n_rows, axis=-2), np.stack([variance] * n_rows, axis=-2)
+
+
+def latents_shape(n_actions: int, n_slopes: int, likelihood: Likelihood = BERNOULLI) -> tuple[int, int]:
+    """Return how many latent variables U_const, U_Z, U_X and U_cross there are: a row for each W of each action."""
+    return n_actions * _count_predictors(likelihood), 1 + FEATURE_DIM + n_slopes + FEATURE_DIM
+
+
+def _count_predictors(likelihood: Likelihood) -> int:
+    """Return how many W an outcome depends on: one for each category but the first, else one."""
+    return likelihood.n_outcomes - 1 if isinstance(likelihood, Categorical) else 1
 
 
 @dataclass(frozen=True)
@@ -35,7 +65,7 @@ class LogisticSetting:
     horizon: int = 500  # T
     context_dim: int = 5  # D
     context_spread: float = 1.0  # s
-    reward_fn: RewardFn = identity  # R, of outcomes in {0, 1}
+    reward_fn: RewardFn = None  # type: ignore[assignment]  # R; None: R(y) = y, or y/2 of categories
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -44,7 +74,31 @@ class LogisticSetting:
         check_integer("context_dim", self.context_dim, self.smallest_context)
         if check_number("context_spread", self.context_spread, 0) > 1:
             raise InputError(f"context_spread must be at most 1, got {self.context_spread}")
-        check_reward(self.reward_fn)
+        if self.reward_fn is None:
+            object.__setattr__(self, "reward_fn", half if isinstance(self.likelihood, Categorical) else identity)
+        check_reward(self.reward_fn, self.likelihood)
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """What an outcome is."""
+        return BERNOULLI
+
+    @cached_property
+    def truth(self) -> Truth:
+        """p*, the same object at every call."""
+        n_rows = _count_predictors(self.likelihood) if isinstance(self.likelihood, Categorical) else None
+        prior = partial(paper_prior, n_slopes=self.n_slopes, n_rows=n_rows)
+        return Truth(prior, self.likelihood, self.context_map, self.context_spread, NOISE)
+
+    @property
+    def context_map(self) -> Callable[[np.ndarray], np.ndarray] | None:
+        """φ_X, (..., D) to (..., D'); None: the identity."""
+        return None
+
+    @property
+    def n_slopes(self) -> int:
+        """D', the size of φ_X."""
+        return self.context_dim
 
 
 def draw_numbers(
@@ -53,46 +107,64 @@ def draw_numbers(
     n_rows: int,
     n_actions: int,
     spread: float,
+    likelihood: Likelihood = BERNOULLI,
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return normals, (B, *shape) for each of ``shapes``, and uniforms (B, T, A), task i's from ``rngs[i]`` alone.
+    """Return normals, (B, *shape) for each of ``shapes``, and noise (B, T, A), task i's from ``rngs[i]`` alone.
 
     The normals are independent, but for the last ones, the contexts, whose ``spread`` may be below 1.
     """
     drawn = [*shapes, (1, shapes[-1][1])] if spread < 1 else shapes
     sizes = [rows * columns for rows, columns in drawn]
     normal = np.empty((len(rngs), sum(sizes)), np.float32)
-    uniform = np.empty((len(rngs), n_rows, n_actions), np.float32)
+    noise = np.empty((len(rngs), n_rows, n_actions), np.float32)
     for i, rng in enumerate(rngs):
         rng.standard_normal(out=normal[i], dtype=np.float32)
-        rng.random(out=uniform[i], dtype=np.float32)
+        noise[i] = likelihood.noise(rng, noise[i].shape)
     flat = np.split(normal, np.cumsum(sizes)[:-1], axis=1)
     parts = [part.reshape(len(rngs), *shape) for part, shape in zip(flat, drawn, strict=True)]
     if spread < 1:
         centre = parts.pop()
         parts[-1] *= spread
         parts[-1] += math.sqrt(1 - spread**2) * centre
-    return parts, uniform
+    return parts, noise
 
 
 def draw_outcomes(
-    features: np.ndarray, latents: np.ndarray, contexts: np.ndarray, uniform: np.ndarray
+    features: np.ndarray,
+    latents: np.ndarray,
+    contexts: np.ndarray,
+    noise: np.ndarray,
+    likelihood: Likelihood = BERNOULLI,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return Y and P(Y=1), (B, T, A) each; Y takes the place of ``uniform``.
+    """Return Y, (B, T, A), and the parameters of its likelihood, (B, T, A, ...).
 
-    Y ~ Bernoulli(σ(W)), W = U_const + U_Z·φ_Z + U_X·φ_X + φ_X,1:2ᵀ diag(U_cross) φ_Z.
+    W = U_const + U_Z·φ_Z + U_X·φ_X + φ_X,1:2ᵀ diag(U_cross) φ_Z. Y is Bernoulli(σ(W)), N(W, 1), or one of C categories
+    with the probabilities softmax(0, W_1, …, W_{C-1}).
 
     Args:
         features: φ_Z, (B, A, 2).
-        latents: Standard normals, (B, A, :func:`count_latents`).
+        latents: Standard normals, (B, *:func:`latents_shape`), an action's rows next to each other.
         contexts: φ_X, (B, T, D').
-        uniform: (B, T, A).
+        noise: What ``likelihood`` draws outcomes from, (B, T, A).
+        likelihood: What an outcome is.
     """
+    if (n_each := _count_predictors(likelihood)) > 1:
+        features = np.repeat(features, n_each, axis=1)
     intercepts, slopes = _coefficients(features, latents, contexts.shape[2])
-    # In place from here on: fresh arrays of this size cost more than the arithmetic.
-    chances = contexts @ slopes.swapaxes(1, 2)  # (B, T, A)
-    chances += intercepts[:, None]
-    expit(chances, out=chances)
-    return np.less(uniform, chances, out=uniform), chances
+    predictors = contexts @ slopes.swapaxes(1, 2)  # (B, T, A·(C-1))
+    predictors += intercepts[:, None]
+    parameters = _parameters(predictors, likelihood)
+    return likelihood.sample(parameters, noise), parameters
+
+
+def _parameters(predictors: np.ndarray, likelihood: Likelihood) -> np.ndarray:
+    """Return the likelihood's parameters given W, (B, T, A·(C-1)) to (B, T, A, ...); W may be overwritten."""
+    if likelihood == BERNOULLI:
+        return expit(predictors, out=predictors)  # a fresh array of this size costs more than the arithmetic
+    if likelihood == GAUSSIAN:
+        return np.stack([predictors, np.full_like(predictors, NOISE)], axis=-1)
+    logits = predictors.reshape(*predictors.shape[:2], -1, _count_predictors(likelihood))  # (B, T, A, C-1)
+    return softmax(np.pad(logits, ((0, 0), (0, 0), (0, 0), (1, 0))), axis=-1)
 
 
 def _coefficients(features: np.ndarray, latents: np.ndarray, n_slopes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,16 +1,16 @@
 """The paper's semi-synthetic news setting: (seed, split, indices) and a corpus in, bandit tasks on headlines out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
 from gents_gym.checks import InputError, check_choice, check_integer
-from gents_gym.news.corpus import Corpus, load_corpus
 from gents_gym.randomness import SPLITS, stream
-from gents_gym.tasks.logistic import LogisticSetting, count_latents, draw_numbers, draw_outcomes
-from gents_gym.types import ActionRows, Tasks, expected_reward
+from gents_gym.tasks.headlines.corpus import Corpus, load_corpus
+from gents_gym.tasks.logistic import LogisticSetting, draw_numbers, draw_outcomes, latents_shape
+from gents_gym.types import ActionRows, Tasks
 
 
 def context_features(contexts: np.ndarray) -> np.ndarray:
@@ -55,14 +55,25 @@ class News(LogisticSetting):
             self.headlines.embeddings[rows],
             contexts,
             outcomes,
-            expected_reward(self.reward_fn, chances),
+            self.likelihood.expected_reward(self.reward_fn, chances),
             oracle="mlp",
             reward_fn=self.reward_fn,
             hidden_features=self.headlines.scores[rows],
             texts=self.headlines.texts[rows],
-            context_map=context_features,
             space=self.headlines.space,
+            likelihood=self.likelihood,
+            truth=self.truth,
         )
+
+    @property
+    def context_map(self) -> Callable[[np.ndarray], np.ndarray]:
+        """φ_X."""
+        return context_features
+
+    @property
+    def n_slopes(self) -> int:
+        """D', the size of φ_X."""
+        return self.context_dim - 1
 
     def sample_actions(self, seed: int, indices: Sequence[int], n_rows: int, split: str = "train") -> ActionRows:
         """Return ``n_rows`` rows of each of the single actions at ``indices`` of the stream.
@@ -76,12 +87,13 @@ class News(LogisticSetting):
         rows = order[np.asarray(indices, np.int64) % len(order)][:, None]  # (N, 1)
         contexts, outcomes, _ = self._draw(rngs, rows, n_rows)
         features, hidden = self.headlines.embeddings[rows[:, 0]], self.headlines.scores[rows[:, 0]]
-        return ActionRows(features, contexts, outcomes[:, :, 0], self.reward_fn, hidden, self.headlines.space)
+        space, likelihood = self.headlines.space, self.likelihood
+        return ActionRows(features, contexts, outcomes[:, :, 0], self.reward_fn, hidden, space, likelihood)
 
     def _draw(self, rngs: list[np.random.Generator], rows: np.ndarray, n_rows: int) -> tuple[np.ndarray, ...]:
         """Draw X (B, T, D), Y (B, T, A) and P(Y=1) (B, T, A) for the headlines ``rows`` (B, A)."""
         n_actions = rows.shape[1]
-        shapes = [(n_actions, count_latents(self.context_dim - 1)), (n_rows, self.context_dim)]
+        shapes = [latents_shape(n_actions, self.n_slopes), (n_rows, self.context_dim)]
         (latents, contexts), uniform = draw_numbers(rngs, shapes, n_rows, n_actions, self.context_spread)
         scores = self.headlines.scores[rows]  # (B, A, 2)
         return contexts, *draw_outcomes(scores, latents, context_features(contexts), uniform)

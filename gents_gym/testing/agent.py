@@ -11,7 +11,7 @@ import numpy as np
 from gents_gym.checks import InputError, check_integer
 from gents_gym.construct import make_agent, make_tasks
 from gents_gym.testing.contract import ContractError, breach, explained, global_generators_left_alone
-from gents_gym.testing.player import RNG_ADVICE, Player, compare, origin
+from gents_gym.testing.player import RNG_ADVICE, Player, check_same_actions, origin
 from gents_gym.testing.privilege import check_unprivileged
 from gents_gym.types import ActionRows, Agent, Fittable, Privileged, TaskDistribution, Tasks
 
@@ -100,7 +100,7 @@ def _copy(agent: Agent) -> Agent:
 
 
 def _check_repeatable(player: Player, tasks: Tasks, played: np.ndarray) -> None:
-    compare(
+    check_same_actions(
         f"{player.name} is not reproducible",
         played,
         player.play(tasks, range(N_TASKS)),
@@ -113,7 +113,7 @@ def _check_forgetful(player: Player, tasks: Tasks, others: Tasks, played: np.nda
     agent = player.fresh()
     player.play(others, range(N_TASKS), agent)
     player.play(others, range(N_TASKS), agent, abandon=True)
-    compare(
+    check_same_actions(
         f"{player.name} does not forget: something of earlier tasks is left after reset",
         played,
         player.play(tasks, range(N_TASKS), agent),
@@ -128,7 +128,7 @@ def _check_batches(player: Player, tasks: Tasks, played: np.ndarray, may_part: i
         again = player.play(tasks, batch)
         parted += int((again != played[batch]).any(axis=1).sum())
         if parted > may_part:
-            compare(
+            check_same_actions(
                 f"{player.name} plays a task otherwise beside other tasks",
                 played[batch],
                 again,
@@ -139,7 +139,7 @@ def _check_batches(player: Player, tasks: Tasks, played: np.ndarray, may_part: i
 
 
 def _check_buffers(player: Player, tasks: Tasks, played: np.ndarray) -> None:
-    compare(
+    check_same_actions(
         f"{player.name} keeps an array that belongs to its caller",
         played,
         player.play(tasks, range(N_TASKS), scribble=True),
@@ -158,7 +158,7 @@ def _check_sizes(player: Player, tasks: Tasks, played: np.ndarray) -> None:
         other = _random_tasks(a, d, f, tasks)
         _unless_refused(lambda other=other: player.play(other, range(3), agent))  # type: ignore[misc]
     _unless_refused(lambda: player.play(tasks, range(2), agent, know_horizon=False))
-    compare(
+    check_same_actions(
         f"{player.name} does not forget the sizes of earlier tasks",
         played,
         player.play(tasks, range(N_TASKS), agent),
@@ -172,7 +172,8 @@ def _random_tasks(n_actions: int, context_dim: int, n_features: int, like: Tasks
     features, contexts = rng.normal(size=(3, n_actions, n_features)), rng.normal(size=(3, like.horizon, context_dim))
     outcomes = rng.choice(np.unique(like.outcomes), size=(3, like.horizon, n_actions))
     texts = None if like.texts is None else np.resize(like.texts, (3, n_actions))
-    return Tasks(features, contexts, outcomes, oracle=like.oracle, reward_fn=like.reward_fn, texts=texts)
+    same = {"oracle": like.oracle, "reward_fn": like.reward_fn, "likelihood": like.likelihood}
+    return Tasks(features, contexts, outcomes, texts=texts, **same)  # type: ignore[arg-type]
 
 
 def _unless_refused(play: Callable[[], np.ndarray]) -> np.ndarray | None:

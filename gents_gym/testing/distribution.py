@@ -88,22 +88,26 @@ def _check_history(name: str, tasks: Tasks, history: ActionRows) -> None:
     if history.reward_fn is not tasks.reward_fn:
         seen = f"{history.reward_fn!r}"
         _fail(name, "single actions were drawn", f"the tasks' reward_fn, {tasks.reward_fn!r}", seen, "hand on the same")
+    if history.likelihood != tasks.likelihood:
+        rule, advice = f"the tasks' likelihood, {tasks.likelihood}", "state likelihood=... in Tasks and in ActionRows"
+        _fail(name, "single actions were drawn", rule, f"{history.likelihood}", advice)
 
 
 def _check_rewards(name: str, tasks: Tasks) -> None:
-    """Raise unless rewards lie in [0, 1] and ``means`` are their expectations, as far as so many tasks can tell."""
-    rewards, done = tasks.rewards.astype(np.float64), f"{N_TASKS} tasks were drawn"
-    if not ((rewards >= 0) & (rewards <= 1)).all():
-        seen = f"rewards from {rewards.min():g} to {rewards.max():g}"
-        _fail(name, done, "rewards R(Y) in [0, 1]", seen, "scale them in reward_fn")
+    """Raise unless rewards are finite and ``means`` are their expectations, as far as so many tasks can tell."""
+    done = f"{N_TASKS} tasks were drawn"
+    advice = "map every outcome to a finite number in reward_fn"
+    with explained(f"{name} has no rewards", done=done, expected="finite rewards R(Y)", advice=advice):
+        rewards = tasks.rewards.astype(np.float64)
     if tasks.means is None:
         return
     means = tasks.means.astype(np.float64)
     residuals = rewards - means  # (B, T, A); with the right means, nothing that is known beforehand explains them
     spread = means - means.mean()
+    variance = _largest_variance(tasks, means)
     for what, weight in (("on average", np.ones_like(means)), ("where means are high", spread)):
         per_task = (residuals * weight).mean(axis=(1, 2))
-        most = np.sqrt((weight**2 * means * (1 - means)).clip(0).sum()) / means.size  # of independent rewards in [0, 1]
+        most = np.sqrt((weight**2 * variance).sum()) / means.size  # if all rewards are independent
         error = max(per_task.std(ddof=1) / np.sqrt(N_TASKS), most)  # rare rewards may all be alike in so many tasks
         if abs(per_task.mean()) > SURE * error + 1e-6:
             seen = (
@@ -113,6 +117,14 @@ def _check_rewards(name: str, tasks: Tasks) -> None:
                 "means are E[R(Y)] given all that nature knows, not outcomes, logits or estimates; None where unknown"
             )
             _fail(name, done, "rewards that have the means as expectations", seen, advice)
+
+
+def _largest_variance(tasks: Tasks, means: np.ndarray) -> np.ndarray:
+    """Return the largest variance of rewards with these means, (B, T, A); 0 if there are outcomes without number."""
+    if tasks.likelihood.support is None:
+        return np.zeros_like(means)
+    worth = np.asarray(tasks.reward_fn(tasks.likelihood.support), np.float64)
+    return ((means - worth.min()) * (worth.max() - means)).clip(0)
 
 
 def _fail(name: str, done: str, expected: str, seen: str, advice: str) -> None:

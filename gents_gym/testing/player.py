@@ -22,7 +22,7 @@ def origin(error: BaseException) -> BaseException:
     return error
 
 
-def compare(rule: str, played: np.ndarray, again: np.ndarray, done: str, advice: str) -> None:
+def check_same_actions(rule: str, played: np.ndarray, again: np.ndarray, done: str, advice: str) -> None:
     """Raise where the same tasks were played otherwise, (n, t) each."""
     if not np.array_equal(played, again):
         row, t = (int(i) for i in np.argwhere(played != again)[0])
@@ -79,7 +79,8 @@ class Player:
         horizon = played.horizon if know_horizon else None
         features = played.action_features.copy()
         sizes = played.n_actions, played.context_dim
-        info = TaskInfo(features, *sizes, horizon, played.reward_fn, texts, played.space)
+        known = played.likelihood, played.known_truth
+        info = TaskInfo(features, *sizes, horizon, played.reward_fn, texts, played.space, *known)
         where = f"{len(played)} tasks with {played.n_actions} actions, contexts of {played.context_dim} numbers"
         where += f", action features of {features.shape[2]}" + ("" if know_horizon else " and an unknown horizon")
         self._call(agent, "reset", where, False, info, [stream(0, "agent", i) for i in order])

@@ -16,7 +16,7 @@ from gents_gym.checks import InputError
 from gents_gym.envs import BanditVectorEnv
 from gents_gym.evaluation.rollout import rollout
 from gents_gym.testing.contract import breach
-from gents_gym.testing.player import Player, compare
+from gents_gym.testing.player import Player, check_same_actions
 from gents_gym.types import ActionRows, Tasks
 
 KNOWING = (Tasks, gym.Env, gym.vector.VectorEnv)  # they know every outcome
@@ -67,7 +67,7 @@ def check_unprivileged(player: Player, tasks: Tasks, others: Tasks) -> None:
 
     first = play(tasks)
     steps = min(first.shape[1], tasks.horizon - 1)
-    compare(
+    check_same_actions(
         f"{player.name} acts by what it cannot have seen",
         first[:, :steps],
         play(twin(tasks, others, first, steps))[:, :steps],

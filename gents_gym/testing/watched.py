@@ -77,8 +77,8 @@ class Watched:
             if array.shape != (len(self.slots),) or array.dtype.kind != kind:
                 number = "float" if kind == "f" else "bool"
                 self._fail("step", what, f"an array of {number}, one for each slot", f"{array.dtype}{array.shape}")
-        if not ((answer[1] >= 0) & (answer[1] <= 1)).all():
-            self._fail("step", "reward", "rewards in [0, 1]", f"{answer[1]}")
+        if not np.isfinite(answer[1]).all():
+            self._fail("step", "reward", "finite rewards", f"{answer[1]}")
         return answer
 
     def episode(self, choose: Choose = in_turn, **how: Any) -> Episode:
@@ -149,7 +149,7 @@ class Watched:
 VECTOR_ENV = "see help(gymnasium.vector.VectorEnv)"
 ADVICE = {
     "observation": "return float32 arrays with a row for each slot, within the bounds and without NaN",
-    "reward": "return R of the outcomes as a float64 array (B,); scale rewards to [0, 1]",
+    "reward": "return R of the outcomes as a float64 array (B,), without NaN",
     "terminated": "return booleans (B,), True behind the last decision of a task",
     "what was handed out before": "return copies, array.copy(), or read-only arrays that never change",
 }

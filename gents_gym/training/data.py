@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from gents_gym.checks import InputError, check_array
-from gents_gym.types import ActionRows, digest
+from gents_gym.files import digest
+from gents_gym.types import ActionRows
 
 KEYS = ("task", "action")  # the columns that name an action; "task" may be absent from both files
 

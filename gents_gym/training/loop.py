@@ -12,16 +12,15 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
 
+from gents_gym import registry
 from gents_gym.checks import InputError, check_choice, check_flag, check_integer, check_number
+from gents_gym.construct import find
 from gents_gym.files import write_whole
-from gents_gym.models.filter import FilterModel
-from gents_gym.models.load import KINDS
-from gents_gym.models.sequence import SequenceModel
+from gents_gym.models.load import model_class, model_kinds
+from gents_gym.models.sequence import LATER, SequenceModel
 from gents_gym.randomness import stream
 from gents_gym.training.data import RowSets
-from gents_gym.training.start import fit_context_map, fit_prior_maps
 
 BANK = 1000  # contexts in a model's bank
 WARM_UP = 0.3  # share of the steps in which the learning rate rises
@@ -31,7 +30,7 @@ WARM_UP = 0.3  # share of the steps in which the learning rate rises
 class TrainConfig:
     """How a model is trained; :func:`preset_config` fills in a preset's defaults."""
 
-    preset: str = "filter"  # "filter" or "paper"
+    preset: str = "filter"  # "filter", "paper", or package.module:Class, a SequenceModel of one's own
     model: dict[str, int] = field(default_factory=dict)  # the model's own sizes, where not the default ones
     horizon: int = 500  # T, rows of a sequence
     epochs: int = 3
@@ -46,7 +45,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        check_choice("preset", self.preset, PRESETS)
+        config_class = preset_class(self.preset).config_class
         for name in ("horizon", "epochs", "batch", "validation_actions"):
             check_integer(name, getattr(self, name), 1)
         if self.steps is not None:
@@ -58,51 +57,39 @@ class TrainConfig:
         check_number("weight_decay", self.weight_decay, 0)
         check_flag("blind", self.blind)
         check_integer("seed", self.seed, 0)
-        config_class = KINDS[self.preset].config_class
         own = [entry.name for entry in fields(config_class) if entry.name not in ("action_dim", "context_dim")]
         for name in self.model:
             check_choice(f"size of a {self.preset} model:", name, own)
         config_class(action_dim=1, context_dim=1, **self.model)  # checks the sizes
 
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "filter": {},
-    "paper": {
-        "epochs": 100,
-        "learning_rates": (0.1, 0.01, 0.001),
-        "steps": 50,
-        "replacement": True,
-    },
-}
-
-
-# What a setting changes in a preset.
-SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
-    "news": {
-        "filter": {
-            "model": {"context_features": 4, "context_width": 64, "prior_width": 64},
-            "epochs": 8,
-            "batch": 200,
-            "learning_rates": (0.005,),
-        },
-        # More steps than the paper's 40 epochs of 20,000 headlines in batches of 500, and smaller ones.
-        "paper": {"model": {"context_features": 4}, "epochs": 40, "batch": 100, "learning_rates": (0.003, 0.001)},
-    },
-}
+def preset_class(preset: str) -> type[SequenceModel]:
+    """Return the class of models that a preset trains; any kind of model is a preset by its own name."""
+    if ":" in str(preset):
+        return model_class(preset)
+    kinds = {**{kind: kind for kind in model_kinds()}, **{name: row["kind"] for name, row in registry.PRESETS.items()}}
+    return model_class(kinds[check_choice("preset", preset, kinds)])
 
 
 def preset_config(preset: str, setting: str | None = None, **changes: Any) -> TrainConfig:
     """Return a preset's configuration with ``changes``.
 
     Args:
-        preset: "filter" or "paper".
+        preset: "filter", "paper", another kind of model, or ``package.module:Class``, a subclass of
+            ``SequenceModel``.
         setting: The id of the task distribution that the rows are of, where that is known: "news" has sizes of its own.
         **changes: Fields of :class:`TrainConfig`; sizes in ``model`` are added to the preset's.
     """
-    check_choice("preset", preset, PRESETS)
-    chosen = {**PRESETS[preset], **SETTINGS.get(setting or "", {}).get(preset, {})}
+    preset_class(preset)
+    chosen = {**registry.PRESETS.get(preset, {}), **registry.PRESET_CHANGES.get(setting or "", {}).get(preset, {})}
+    chosen.pop("kind", None)
     sizes = {**chosen.get("model", {}), **changes.pop("model", {})}
     return TrainConfig(preset, **{**chosen, **changes, "model": sizes})
+
+
+def plain_config(config: TrainConfig) -> dict[str, Any]:
+    """Return the fields as JSON holds them, which is how plans are kept and compared."""
+    return dict(json.loads(json.dumps(asdict(config))))
 
 
 @dataclass
@@ -140,7 +127,7 @@ def train(
     if validation.contexts.shape[1] != rows.contexts.shape[1]:
         wanted, got = rows.contexts.shape[1], validation.contexts.shape[1]
         raise InputError(f"validation must have contexts of {wanted} entries, as the training rows, got {got}")
-    plan = json.dumps([asdict(config), rows.content_hash, validation.content_hash])
+    plan = [plain_config(config), rows.content_hash, validation.content_hash]
     progress, kept = (Progress(), None) if checkpoint is None or not checkpoint.exists() else _read(checkpoint, plan)
     held_out = validation.choose(np.arange(min(len(validation), config.validation_actions)))
     model = new_model(rows, config, progress.run)
@@ -177,22 +164,20 @@ def train(
 
 def new_model(rows: RowSets, config: TrainConfig, run: int) -> SequenceModel:
     """Return an untrained model for ``rows``: fresh weights, a bank, and a filter's first prior."""
-    model_class = KINDS[config.preset]
+    kind = preset_class(config.preset)
     sizes = {"action_dim": rows.action_features.shape[1], "context_dim": rows.contexts.shape[1]}
     rng = stream(config.seed, "training", run * (1 + config.epochs))
     with torch.random.fork_rng(devices=[]):  # layers draw from torch's global generator: it is lent, and given back
         torch.random.manual_seed(int(rng.integers(2**63)))
-        model = model_class(model_class.config_class(**{**sizes, **config.model}))
+        model = kind(kind.config_class(**{**sizes, **config.model}))
     picked = rng.choice(len(rows.contexts), min(BANK, len(rows.contexts)), replace=False)
     model.bank = torch.from_numpy(rows.contexts[np.sort(picked)].copy())
     model.context_scaling, model.action_scaling = _scaling(rows.contexts), _scaling(rows.action_features)
     model.space = rows.space
     if config.blind:
         model.action_scaling[1] = 0
-    if config.model.get("context_features"):
-        fit_context_map(model, rows, rng)
-    if isinstance(model, FilterModel):
-        fit_prior_maps(model, rows, rng)
+    if model.kind in registry.STARTS:
+        find("start of a model", model.kind, registry.STARTS)(model, rows, rng)
     return model
 
 
@@ -230,9 +215,8 @@ def sequence_loss(
 
 def _losses(model: SequenceModel, batch: Any, at: Tensor | None) -> tuple[Tensor, Tensor]:
     """Return the losses and weights at the entries ``at``, (n, len(at)) each."""
-    logits = model.logits(batch.action_features, batch.contexts, batch.outcomes, at)
-    outcomes, weights = (part if at is None else part[:, at] for part in (batch.outcomes, batch.weights))
-    return binary_cross_entropy_with_logits(logits, outcomes, reduction="none"), weights
+    losses = -model.log_prob(batch.action_features, batch.contexts, batch.outcomes, at)
+    return losses, batch.weights if at is None else batch.weights[:, at]
 
 
 def _epoch(
@@ -286,7 +270,7 @@ def _keep(
     optimizer: torch.optim.Optimizer,
     best: dict[str, Tensor],
     progress: Progress,
-    plan: str,
+    plan: list[Any],
 ) -> None:
     """Write the whole state to one file."""
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
@@ -294,15 +278,17 @@ def _keep(
     for i, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{i}.{name}": tensor for name, tensor in state.items()}
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    write_whole(path, save(tensors, metadata={"progress": json.dumps(asdict(progress)), "plan": plan}))
+    write_whole(path, save(tensors, metadata={"progress": json.dumps(asdict(progress)), "plan": json.dumps(plan)}))
 
 
-def _read(path: Path, plan: str) -> tuple[Progress, dict[str, Tensor]]:
+def _read(path: Path, plan: list[Any]) -> tuple[Progress, dict[str, Tensor]]:
     """Return the progress and the tensors of a state file, which must be of the same plan."""
     try:
         with safe_open(path, framework="pt") as file:
-            progress, kept_plan = Progress(**json.loads(file.metadata()["progress"])), file.metadata()["plan"]
+            labels = {name: json.loads(text) for name, text in file.metadata().items()}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        progress, (kept_config, *hashes) = Progress(**labels["progress"]), labels["plan"]
+        kept_plan = [{**plain_config(TrainConfig()), **kept_config}, *hashes]  # an earlier version's has fewer fields
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"'{path}' must be a whole training state ({error})") from error
     if kept_plan != plan:
@@ -314,6 +300,8 @@ def _restore(
     tensors: dict[str, Tensor], model: SequenceModel, optimizer: torch.optim.Optimizer, path: Path | None
 ) -> dict[str, Tensor]:
     """Fill model and optimiser from a state file's tensors; return the best weights."""
+    later = {f"{part}.{name}": model.state_dict()[name].clone() for part in ("model", "best") for name in LATER}
+    tensors = {**later, **tensors}
     n_parameters = sum(len(group["params"]) for group in optimizer.param_groups)
     wanted = {f"{part}.{name}" for part in ("model", "best") for name in model.state_dict()}
     wanted |= {f"optimizer.{i}.{key}" for i in range(n_parameters) for key in ("step", "exp_avg", "exp_avg_sq")}

@@ -8,15 +8,12 @@ import numpy as np
 import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from torch.nn.functional import binary_cross_entropy_with_logits
 
 from gents_gym.checks import InputError
 from gents_gym.models.exact import ExactModel
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.randomness import stream
-from gents_gym.tasks.news import News, context_features
-from gents_gym.tasks.synthetic import Synthetic
-from gents_gym.types import ActionRows, TaskDistribution
+from gents_gym.types import ActionRows, PublishesTruth, TaskDistribution
 
 PREFIXES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 400, 500)
 
@@ -51,13 +48,11 @@ class Losses:
         return float(1 - share), float(error)
 
 
-def exact_twin(distribution: TaskDistribution) -> ExactModel:
-    """Return p* of the synthetic or the news setting; for news it is told φ, on the rows' hidden features."""
-    if isinstance(distribution, News):
-        return ExactModel(context_map=context_features)
-    if isinstance(distribution, Synthetic):
-        return ExactModel()
-    raise InputError(f"exact is p* of the synthetic and the news setting alone, got {distribution!r}")
+def exact_model(distribution: TaskDistribution) -> ExactModel:
+    """Return p* of a setting that publishes its truth; where φ is hidden, it reads the rows' hidden features."""
+    if not isinstance(distribution, PublishesTruth):
+        raise InputError(f"exact is p* of settings that publish their truth, got {distribution!r}")
+    return ExactModel(distribution.truth)
 
 
 def measure(
@@ -99,7 +94,7 @@ def _model_sums(model: SequenceModel, rows: ActionRows, prefixes: tuple[int, ...
     for block in np.array_split(np.arange(len(rows)), -(-len(rows) // 500)):
         z, x, y = (torch.tensor(part[block]) for part in (rows.action_features, rows.contexts, rows.outcomes))
         with torch.no_grad():
-            losses = binary_cross_entropy_with_logits(model.logits(z, x, y), y, reduction="none")  # (n, T)
+            losses = -model.log_prob(z, x, y)  # (n, T)
         found.append(losses.double().cumsum(1)[:, [prefix - 1 for prefix in prefixes]].numpy())
     return np.concatenate(found)
 

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from gents_gym.models.filter import FilterModel
-from gents_gym.models.sequence import SequenceModel
-from gents_gym.newton import LogisticProblems
+from gents_gym.models.paper import PaperModel
+from gents_gym.numerics.newton import LogisticProblems
 from gents_gym.training.data import Batch, RowSets
 
 ROWS, ITERATIONS = 300, 12  # rows of an action, and rounds of EM: gradients do the rest
@@ -21,7 +21,19 @@ MAP_EM = 4  # rounds of EM where the context's map is yet to change
 MAP_ROUNDS, MAP_STEPS, MAP_BATCH, MAP_RATE = 5, 1000, 2048, 0.01  # of φ̂: rounds, steps of each, rows, learning rate
 
 
-def fit_context_map(model: SequenceModel, rows: RowSets, rng: np.random.Generator) -> None:
+def start_filter(model: FilterModel, rows: RowSets, rng: np.random.Generator) -> None:
+    """Fit the context's map, where it is learned, and the prior."""
+    start_paper(model, rows, rng)
+    fit_prior_maps(model, rows, rng)
+
+
+def start_paper(model: FilterModel | PaperModel, rows: RowSets, rng: np.random.Generator) -> None:
+    """Fit the context's map, where it is learned; all else starts at random."""
+    if model.config.context_features:
+        fit_context_map(model, rows, rng)
+
+
+def fit_context_map(model: FilterModel | PaperModel, rows: RowSets, rng: np.random.Generator) -> None:
     """Set the model's φ̂ to features that every action's logits are linear in, each of mean 0 and variance 1.
 
     First one logit is learned for all actions. Then the last layer is set to the directions in which actions differ
@@ -42,7 +54,7 @@ def fit_context_map(model: SequenceModel, rows: RowSets, rng: np.random.Generato
     _standardise(network, model.scale_contexts(torch.from_numpy(rows.contexts)))
 
 
-def _learn(model: SequenceModel, rows: RowSets, coefficients: np.ndarray, rng: np.random.Generator) -> None:
+def _learn(model: FilterModel | PaperModel, rows: RowSets, coefficients: np.ndarray, rng: np.random.Generator) -> None:
     """Fit φ̂ to single rows where P(Y=1) = σ(c_a·(1, φ̂(X))) with given coefficients (N, 1+P)."""
     network = model.context_map
     owners = np.repeat(np.arange(len(rows)), np.diff(rows.offsets))
@@ -59,7 +71,7 @@ def _learn(model: SequenceModel, rows: RowSets, coefficients: np.ndarray, rng: n
         optimizer.step()
 
 
-def _spread_out(model: SequenceModel, batch: Batch) -> None:
+def _spread_out(model: FilterModel | PaperModel, batch: Batch) -> None:
     """Set all of φ̂'s outputs but the first to the directions of its hidden layer in which actions differ most.
 
     A score test: with each action fitted on x = (1, first output), the scores of the hidden units h vary over actions
@@ -96,7 +108,7 @@ class Hierarchy(NamedTuple):
     chances: np.ndarray  # (n, R)
 
 
-def _fit_hierarchy(model: SequenceModel, batch: Batch, x: np.ndarray, iterations: int = MAP_EM) -> Hierarchy:
+def _fit_hierarchy(model: FilterModel | PaperModel, batch: Batch, x: np.ndarray, iterations: int = MAP_EM) -> Hierarchy:
     """Fit rows x (n, R, K) by EM with Laplace approximations.
 
     In turn: each action's coefficients given the prior (mode and covariance), and the prior given those: the means

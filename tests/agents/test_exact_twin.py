@@ -1,6 +1,7 @@
 """The exact twin: what it knows, what it plays, and that it is marked."""
 
 from dataclasses import replace
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from gents_gym import InputError, make_agent, make_tasks, rollout
 from gents_gym.agents.ts_gen import TSGen
 from gents_gym.models.exact import ExactModel
-from gents_gym.types import TaskInfo
+from gents_gym.tasks.logistic import paper_prior
+from gents_gym.types import TaskInfo, Truth
 
 T = 12
 
@@ -31,7 +33,8 @@ def test_on_news_it_plays_by_the_hidden_features():
 
     class Knowing:  # the same by hand: φ in the place of the embeddings
         def __init__(self):
-            self.inner = TSGen(ExactModel(context_map=lambda x: x[..., :4] * np.sign(x[..., 4:])))
+            truth = Truth(partial(paper_prior, n_slopes=4), context_map=lambda x: x[..., :4] * np.sign(x[..., 4:]))
+            self.inner = TSGen(ExactModel(truth), policy="logistic")
             self.act, self.observe = self.inner.act, self.inner.observe
 
         def reset(self, info, rngs):
@@ -47,9 +50,12 @@ def test_what_it_needs():
     info, rngs = TaskInfo(tasks.action_features, 10, 5, T), [np.random.default_rng(i) for i in range(2)]
     with pytest.raises(InputError, match="exact-twin needs the tasks' hidden features"):
         make_agent("exact-twin").reset(info, rngs)
-    with pytest.raises(InputError, match="tasks must have their context_map beside their hidden_features, got None"):
-        make_agent("exact-twin").for_tasks(replace(tasks, context_map=None)).reset(info, rngs)
+    with pytest.raises(InputError, match=r"exact-twin needs tasks that carry their truth, .*, got None"):
+        make_agent("exact-twin").for_tasks(replace(tasks, truth=None)).reset(info, rngs)
     with pytest.raises(InputError, match="samples must be at least 1, got 0"):
         make_agent("exact-twin(samples=0)")
-    with pytest.raises(InputError, match=r"action_features must be φ_Z, 2 entries.*exact-twin knows it\), got"):
+    with pytest.raises(
+        InputError,
+        match=r"model 'exact' is p\* of settings that publish it .*exact-twin knows it\)",
+    ):
         play("gents_gym/News-v0", "ts-gen(model=exact)")

@@ -27,7 +27,7 @@ def test_greedy_plays_the_models_best_prediction():
                     for s in seen[a]:
                         x, y = (torch.tensor(part[i, s][None]) for part in (TASKS.contexts, TASKS.outcomes[..., a]))
                         state = model.append(state, x, y)
-                    chances.append(model.probability(state, torch.tensor(TASKS.contexts[i, t][None])).item())
+                    chances.append(model.predict(state, torch.tensor(TASKS.contexts[i, t][None])).item())
             assert found[i, t] == np.argmax(chances)
             seen[found[i, t]].append(t)
 
@@ -83,5 +83,5 @@ def test_bad_options(spec, message):
 def test_outcomes_that_the_model_cannot_have():
     agent = Greedy()
     agent.reset(TaskInfo(TASKS.action_features, 4, 5, 25), [np.random.default_rng(0)] * 3)
-    with pytest.raises(InputError, match=r"outcome must be 0 or 1 for this model, got 0\.5"):
+    with pytest.raises(InputError, match=r"outcome must be 0 or 1, got 0\.5"):
         agent.observe(TASKS.contexts[:, 0], np.zeros(3, int), np.full(3, 0.5))

@@ -10,6 +10,7 @@ from gents_gym.agents.linear import LinearPosterior, LinearPrior
 from gents_gym.agents.lints import LinTS
 from gents_gym.randomness import stream
 from gents_gym.tasks.synthetic import Synthetic
+from gents_gym.testing import check_agent
 from gents_gym.types import Fittable
 
 TASKS = Synthetic(horizon=200).sample(0, range(6))
@@ -19,12 +20,16 @@ def fit(rows, intercept=False):
     return LinTS(prior="fitted", intercept=intercept).fit(rows).fitted
 
 
-def play(spec, fitted=None):
-    envs = gym.make_vec("gents_gym/Synthetic-v0", num_envs=6, horizon=200, autoreset_mode="Disabled")
+def record(spec, fitted=None, **options):
+    envs = gym.make_vec("gents_gym/Synthetic-v0", num_envs=6, horizon=200, autoreset_mode="Disabled", **options)
     agent = make_agent(spec)
     if fitted is not None:
         agent.fitted = fitted
-    return rollout(envs, agent).actions
+    return rollout(envs, agent)
+
+
+def play(spec, fitted=None):
+    return record(spec, fitted).actions
 
 
 def slow_play(contexts, rewards, prior, score, intercept):
@@ -229,3 +234,44 @@ def test_posteriors_stay_sound_over_a_long_time():
     exact = np.linalg.inv(np.eye(3) + rows.T @ rows / 1e-4)
     assert mean[0, 0] == pytest.approx(3, abs=1e-4)
     assert deviation[0, 0] == pytest.approx(np.sqrt(exact.sum()), rel=1e-6)
+
+
+@pytest.mark.parametrize("outcomes", ["gaussian", "categorical"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_other_outcomes_are_played_as_the_slow_version_plays(outcomes, intercept):
+    """They learn from R(Y), whatever Y is."""
+    distribution = Synthetic(horizon=200, outcomes=outcomes)
+    tasks = distribution.sample(0, range(6))
+    prior = LinearPrior.isotropic(5 + intercept, 1.0)
+    found = record(f"linucb(intercept={intercept})", outcomes=outcomes)
+    for i in range(6):
+        slow = slow_play(tasks.contexts[i], tasks.rewards[i], prior, lambda s: s[:, 0] + 0.1 * s[:, 1], intercept)
+        assert found.actions[i].tolist() == slow
+    steps = np.arange(200)
+    for i in range(6):
+        played, means = found.actions[i], tasks.means[i].astype(float)
+        rows = np.column_stack([np.ones(200), tasks.contexts[i]])
+        fits = np.linalg.lstsq(rows, tasks.rewards[i].astype(float), rcond=None)[0]
+        best_fit = (rows @ fits).argmax(axis=1)
+        expected = means[steps, best_fit] - means[steps, played]
+        assert np.allclose(found.regret["expected"][i], expected, atol=1e-6)
+        assert np.allclose(found.regret["best"][i], means.max(axis=1) - means[steps, played], atol=1e-6)
+        earned = tasks.rewards[i]
+        assert np.allclose(found.regret["oracle"][i], earned[steps, best_fit] - earned[steps, played], atol=1e-6)
+        assert np.allclose(found.rewards[i], earned[steps, played])
+
+
+@pytest.mark.parametrize("outcomes", ["gaussian", "categorical"])
+@pytest.mark.parametrize("spec", ["linucb", "lints", "lints(prior=fitted, intercept=True)"])
+def test_the_contract_holds_for_other_outcomes(spec, outcomes):
+    check_agent(spec, f"synthetic(n_actions=4, horizon=30, outcomes={outcomes})")
+
+
+@pytest.mark.parametrize("outcomes", ["gaussian", "categorical"])
+def test_a_fitted_prior_helps_with_other_outcomes_too(outcomes):
+    """The prior is about R(Y): in the Gaussian setting, fitted noise is 1 and the error of 6 coefficients."""
+    fitted = fit(Synthetic(outcomes=outcomes).sample_actions(0, range(300), 200), intercept=True)
+    if outcomes == "gaussian":
+        assert fitted.noise == pytest.approx(1 + 6 / 160, abs=0.05)
+    ours = record("lints(prior=fitted, intercept=True)", fitted, outcomes=outcomes).regret["expected"].sum()
+    assert ours < record("lints", outcomes=outcomes).regret["expected"].sum()

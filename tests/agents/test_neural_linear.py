@@ -8,7 +8,7 @@ import pytest
 import torch
 from sklearn.linear_model import Ridge
 
-from gents_gym import ActionRows, InputError, TaskInfo, load_model, make_agent, rollout
+from gents_gym import ActionRows, InputError, TaskInfo, load_model, make_agent, make_tasks, rollout
 from gents_gym.agents.neural_linear import NeuralLinearTS
 from gents_gym.models.exact import ExactModel
 from gents_gym.models.paper import PaperConfig, PaperModel
@@ -133,14 +133,18 @@ def reset(agent, n_features=2, context_dim=5):
         (
             NeuralLinearTS(),
             (2, 8),
-            "2 action features and contexts of 8 entries; synthetic-paper has 2 and 5",
+            "2 action features, contexts of 8 entries and bernoulli outcomes; synthetic-paper has 2 and 5",
         ),
         (
             NeuralLinearTS("synthetic-filter"),
             (3, 5),
-            "with 3 action features and .*; synthetic-filter has 2 and 5",
+            "with 3 action features, .*; synthetic-filter has 2 and 5",
         ),
-        (NeuralLinearTS(ExactModel()), (2, 5), r"model must have features\(action_features, context\).*got ExactModel"),
+        (
+            NeuralLinearTS(ExactModel(make_tasks("synthetic").truth)),
+            (2, 5),
+            "model must have action_context_features for neural-linear-ts, got ExactModel",
+        ),
         (NeuralLinearTS(prior="fitted"), (2, 5), r"neural-linear-ts\(prior='fitted'\) has no prior yet: call fit"),
     ],
 )

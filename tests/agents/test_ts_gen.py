@@ -9,16 +9,16 @@ from sklearn.linear_model import LogisticRegression
 
 import gents_gym
 from gents_gym import InputError, TaskInfo, load_model, make_agent, rollout
-from gents_gym.agents.belief import Belief
-from gents_gym.agents.imputation import AutoregressiveImputer
 from gents_gym.agents.ts_gen import GenUCB, TSGen
 from gents_gym.bench.plain import PlainTSGen
-from gents_gym.models.exact import ExactModel, paper_prior
+from gents_gym.models.exact import ExactModel
 from gents_gym.models.filter import FilterModel
+from gents_gym.models.load import as_model
 from gents_gym.policies.logistic import Logistic
 from gents_gym.randomness import stream
+from gents_gym.tasks.logistic import paper_prior
 from gents_gym.tasks.synthetic import Synthetic
-from gents_gym.types import History
+from gents_gym.types import Feedback
 
 T, A = 30, 3
 
@@ -111,16 +111,16 @@ class AnyModel:
 
     def __init__(self):
         self.inner = load_model("synthetic-filter")
-        self.bank = self.inner.bank
+        self.bank = self.inner.bank.numpy()
 
     def start(self, action_features):
-        return self.inner.start(action_features)
+        return self.inner.start(torch.tensor(action_features))
 
-    def probability(self, state, context):
-        return self.inner.probability(state, context)
+    def predict(self, state, context):
+        return self.inner.predict(state, torch.tensor(context)).numpy()
 
     def append(self, state, context, outcome, where=None):
-        return self.inner.append(state, context, outcome, where)
+        return self.inner.append(state, *(torch.tensor(part) for part in (context, outcome, where)))
 
 
 def test_any_model_takes_the_general_path_and_plays_the_same():
@@ -129,51 +129,78 @@ def test_any_model_takes_the_general_path_and_plays_the_same():
 
 
 def history(n_tasks=4, n_rows=9):
+    """Tasks, and actions and outcomes of their first rows."""
     rng = np.random.default_rng(0)
     tasks = Synthetic(n_actions=A, horizon=T).sample(0, range(n_tasks))
     actions = rng.integers(A, size=(n_tasks, n_rows))
     outcomes = np.take_along_axis(tasks.outcomes[:, :n_rows], actions[..., None], axis=2)[..., 0]
-    return History(tasks.action_features, tasks.contexts[:, :n_rows], actions, outcomes), tasks.contexts
+    return tasks, actions, outcomes
 
 
-@pytest.mark.parametrize("make_imputer", [
-    lambda: AutoregressiveImputer(load_model("synthetic-filter")),
-    lambda: AutoregressiveImputer(load_model("synthetic-paper")),
-    lambda: AutoregressiveImputer(AnyModel()),
-    ExactModel,
+def generators(n):
+    return [np.random.default_rng(i) for i in range(n)]
+
+
+def believe(model, tasks, actions, outcomes, rngs):
+    """The model's belief after the rows, whose contexts to come are known."""
+    info = TaskInfo(tasks.action_features, A, 5, T, known_contexts=tasks.contexts)
+    belief = as_model(model).begin(info, rngs)
+    every = np.arange(len(tasks))
+    for t in range(actions.shape[1]):
+        belief.decide(tasks.contexts[:, t], actions[:, t])
+        belief.observe(Feedback(every, np.full(len(tasks), t), outcomes[:, t]))
+    return belief
+
+
+def complete(model, tasks, actions, outcomes, rows=None):
+    """Completed tables (B, T', A) over the tasks' own contexts."""
+    belief = believe(model, tasks, actions, outcomes, generators(len(tasks)))
+    return belief.complete(tasks.contexts[:, actions.shape[1]], rows, contexts="given").outcomes[:, 0]
+
+
+@pytest.mark.parametrize("make_model", [
+    lambda: load_model("synthetic-filter"),
+    lambda: load_model("synthetic-paper"),
+    AnyModel,
+    lambda: ExactModel(Synthetic().truth),
 ], ids=["filter", "paper", "any", "exact"])  # fmt: skip
-def test_tables_hold_every_observed_outcome_unchanged(make_imputer):
-    seen, contexts = history()
-    table = make_imputer().impute(seen, contexts, [np.random.default_rng(i) for i in range(4)])
+def test_tables_hold_every_observed_outcome_unchanged(make_model):
+    tasks, actions, outcomes = history()
+    table = complete(make_model(), tasks, actions, outcomes)
     assert table.shape == (4, T, A)
     assert set(np.unique(table)) <= {0, 1}
-    kept = np.take_along_axis(table[:, :9], seen.actions[..., None], axis=2)[..., 0]
-    assert np.array_equal(kept, seen.outcomes)
-    new = make_imputer().impute(seen, contexts[:, :5], [np.random.default_rng(i) for i in range(4)], past=False)
-    assert new.shape == (4, 5, A)
+    kept = np.take_along_axis(table[:, :9], actions[..., None], axis=2)[..., 0]
+    assert np.array_equal(kept, outcomes)
+    assert complete(make_model(), tasks, actions, outcomes, 5).shape == (4, 9 + 5, A)
 
 
 def test_the_states_that_are_kept_are_those_of_a_fresh_start():
-    seen, contexts = history()
-    imputer = AutoregressiveImputer(load_model("synthetic-filter"))
+    """A belief that completes a table before each decision, against ones that never did before."""
+    tasks, actions, outcomes = history()
+    model = load_model("synthetic-filter")
+    info = TaskInfo(tasks.action_features, A, 5, T, known_contexts=tasks.contexts)
+    kept = model.begin(info, rngs := generators(4))
     for t in range(10):
-        part = History(seen.action_features, seen.contexts[:, :t], seen.actions[:, :t], seen.outcomes[:, :t])
-        kept = imputer.impute(part, contexts, [np.random.default_rng(i) for i in range(4)])
-        fresh = AutoregressiveImputer(load_model("synthetic-filter"))
-        assert np.array_equal(kept, fresh.impute(part, contexts, [np.random.default_rng(i) for i in range(4)]))
+        starts = [rng.bit_generator.state for rng in rngs]
+        table = kept.complete(tasks.contexts[:, t], contexts="given").outcomes
+        fresh_rngs = generators(4)
+        for rng, start in zip(fresh_rngs, starts, strict=True):
+            rng.bit_generator.state = start
+        fresh = believe(model, tasks, actions[:, :t], outcomes[:, :t], fresh_rngs)
+        assert np.array_equal(table, fresh.complete(tasks.contexts[:, t], contexts="given").outcomes)
+        if t < 9:
+            kept.decide(tasks.contexts[:, t], actions[:, t])
+            kept.observe(Feedback(np.arange(4), np.full(4, t), outcomes[:, t]))
 
 
 def test_imputed_outcomes_have_the_models_probabilities():
     """The first imputed row, over many draws, against the model's prediction given the history."""
-    seen, contexts = history(1, 9)
-    model = load_model("synthetic-filter")
-    parts = (seen.action_features, seen.contexts, seen.actions, seen.outcomes)
-    many = History(*(np.repeat(part, 4000, axis=0) for part in parts))
-    imputer = AutoregressiveImputer(model)
-    new = np.repeat(contexts[:, 20:21], 4000, axis=0)
-    table = imputer.impute(many, new, [np.random.default_rng(i) for i in range(4000)], past=False)
-    expected = imputer._belief.probability(new[:, 0])[0]
-    assert (np.abs(table[:, 0].mean(axis=0) - expected) < 4 * np.sqrt(expected * (1 - expected) / 4000)).all()
+    tasks, actions, outcomes = history(1, 9)
+    belief = believe(load_model("synthetic-filter"), tasks, actions, outcomes, generators(1))
+    new = tasks.contexts[:, 20]
+    table = belief.complete(new, 1, 4000).outcomes[0, :, 9]
+    expected = belief.expected(new)[0]
+    assert (np.abs(table.mean(axis=0) - expected) < 4 * np.sqrt(expected * (1 - expected) / 4000)).all()
 
 
 def test_probability_matching_with_the_exact_model():
@@ -187,7 +214,9 @@ def test_probability_matching_with_the_exact_model():
     contexts = rng.normal(size=(3, 2)).astype(np.float32)
     actions, outcomes = np.array([0, 1]), np.array([0.0, 1.0], np.float32)
     agent = TSGen(model="exact")
-    agent.reset(TaskInfo(np.repeat(z[None], n, 0), 2, 2, horizon), [np.random.default_rng([1, i]) for i in range(n)])
+    truth = Synthetic(context_dim=2).truth
+    info = TaskInfo(np.repeat(z[None], n, 0), 2, 2, horizon, truth=truth)
+    agent.reset(info, [np.random.default_rng([1, i]) for i in range(n)])
     for t in range(2):
         agent.act(np.repeat(contexts[t][None], n, 0))
         agent.observe(np.repeat(contexts[t][None], n, 0), np.full(n, actions[t]), np.full(n, outcomes[t]))
@@ -289,7 +318,7 @@ def test_bad_models_policies_and_turns():
         rollout(make(), make_agent("ts-gen(model=synthetic-filtr)"))
     with pytest.raises(InputError, match="unknown policy class 'logistik'"):
         rollout(make(), make_agent("ts-gen(policy=logistik)"))
-    with pytest.raises(InputError, match="contexts of 4 entries; synthetic-filter has 2 and 5"):
+    with pytest.raises(InputError, match=r"contexts of 4 entries and .*; synthetic-filter has 2 and 5"):
         rollout(make(context_dim=4), "ts-gen")
     with pytest.raises(InputError, match="contexts must have 5 entries for this model, got 4"):
         rollout(make(context_dim=4), TSGen(load_model("synthetic-filter")))
@@ -309,7 +338,7 @@ def test_bad_models_policies_and_turns():
     with pytest.raises(InputError, match="observe must follow act"):
         agent.observe(np.zeros((1, 5)), np.zeros(1, int), np.zeros(1))
     agent.act(np.zeros((1, 5)))
-    with pytest.raises(InputError, match=r"outcome must be 0 or 1 for this model, got 0\.5"):
+    with pytest.raises(InputError, match=r"outcome must be 0 or 1, got 0\.5"):
         agent.observe(np.zeros((1, 5)), np.zeros(1, int), np.full(1, 0.5))
     agent.observe(np.zeros((1, 5)), np.zeros(1, int), np.zeros(1))
     with pytest.raises(InputError, match="observe must follow act"):
@@ -329,16 +358,11 @@ def test_a_filter_with_a_head_takes_the_general_path():
     model.bank = torch.zeros(3, 5)
     hidden = AnyModel()
     hidden.inner = model
-    seen, contexts = history()
-    rngs = [[np.random.default_rng(i) for i in range(4)] for _ in range(2)]
-    tables = [
-        AutoregressiveImputer(each).impute(seen, contexts, part)
-        for each, part in zip((model, hidden), rngs, strict=True)
-    ]
+    seen = history()
+    tables = [complete(each, *seen) for each in (model, hidden)]
     assert np.mean(tables[0] != tables[1]) < 0.01
     model.head = None
-    plain = AutoregressiveImputer(model).impute(seen, contexts, [np.random.default_rng(i) for i in range(4)])
-    assert np.mean(tables[0] != plain) > 0.02
+    assert np.mean(tables[0] != complete(model, *seen)) > 0.02
 
 
 def test_a_model_that_overrides_a_built_in_one_is_asked_itself():
@@ -348,29 +372,40 @@ def test_a_model_that_overrides_a_built_in_one_is_asked_itself():
 
     model = Stubborn(load_model("synthetic-filter").config)
     model.load_state_dict(load_model("synthetic-filter").state_dict() | {"bank": model.bank})
-    belief = Belief(model, TaskInfo(np.zeros((1, 2, 2)), 2, 5))
-    before = belief.probability(np.ones((1, 5)))
-    belief.observe(np.ones((1, 5)), np.zeros(1, int), np.zeros(1))
-    assert np.array_equal(belief.probability(np.ones((1, 5))), before)
+    belief = model.begin(TaskInfo(np.zeros((1, 2, 2)), 2, 5), generators(1))
+    before = belief.expected(np.ones((1, 5)))
+    belief.decide(np.ones((1, 5)), np.zeros(1, int))
+    belief.observe(Feedback(np.zeros(1, int), np.zeros(1, int), np.zeros(1)))
+    assert np.array_equal(belief.expected(np.ones((1, 5))), before)
 
 
 @pytest.mark.parametrize("model", ["synthetic-filter", "synthetic-paper"])
 def test_first_states_are_the_same_bits_in_any_batch(model):
     tasks = Synthetic().sample(0, range(100))
-    info = TaskInfo(tasks.action_features, 10, 5)
-    together = Belief(load_model(model), info).state
+    info, model = TaskInfo(tasks.action_features, 10, 5), load_model(model)
+    together = model.begin(info, generators(100)).state()
     for i in (0, 37, 99):
-        for whole, part in zip(together, Belief(load_model(model), info[i]).state, strict=True):
-            assert torch.equal(whole[10 * i : 10 * i + 10], part)
+        alone = model.begin(info[i], generators(1)).state()
+        assert together.keys() == alone.keys()
+        for name in (name for name in alone if name.startswith("state.")):
+            assert np.array_equal(together[name][10 * i : 10 * i + 10], alone[name])
 
 
 def test_another_history_of_the_same_tasks_begins_anew():
-    seen, contexts = history()
-    other = History(seen.action_features, seen.contexts, (seen.actions + 1) % A, 1 - seen.outcomes)
-    imputer = AutoregressiveImputer(load_model("synthetic-filter"))
-    tables = [imputer.impute(h, contexts, [np.random.default_rng(i) for i in range(4)]) for h in (seen, other)]
-    fresh = AutoregressiveImputer(load_model("synthetic-filter"))
-    assert np.array_equal(tables[1], fresh.impute(other, contexts, [np.random.default_rng(i) for i in range(4)]))
+    """An agent that is reset forgets: its second game is the first one of a new agent."""
+    tasks, actions, outcomes = history()
+    info, agent = TaskInfo(tasks.action_features, A, 5, T), TSGen()
+
+    def play(agent, outcomes):
+        agent.reset(info, generators(4))
+        for t in range(9):
+            agent.act(tasks.contexts[:, t])
+            agent.observe(tasks.contexts[:, t], actions[:, t], outcomes[:, t])
+        return agent.sample_scores(tasks.contexts[:, 9])
+
+    first, second = play(agent, outcomes), play(agent, 1 - outcomes)
+    assert np.array_equal(second, play(TSGen(), 1 - outcomes))
+    assert not np.array_equal(first, second)
 
 
 def test_the_warm_start_is_the_last_policy_or_nothing():
@@ -402,7 +437,10 @@ def test_a_policy_class_with_another_reward_is_refused():
     [
         ({"policy": 3}, "policy must be a policy class with fit, or its id, got 3"),
         ({"policy": Logistic}, "policy must be a policy class with fit, or its id, got <class"),
-        ({"model": 3}, "model must be a bundled model's id, a folder or a model, got 3"),
+        (
+            {"model": 3},
+            "model must be a model's id, preset or folder, or have start, predict and append.*, got 3",
+        ),
     ],
 )
 def test_what_is_no_policy_class_or_model(options, message):
@@ -410,18 +448,15 @@ def test_what_is_no_policy_class_or_model(options, message):
         TSGen(**options)
 
 
-@pytest.mark.parametrize(
-    ("bank", "message"),
-    [
-        (torch.zeros(9, 1), r"the model's bank must have shape \(n, D\), got \(9, 1\)"),
-        (torch.zeros(0, 5), "the number of contexts in the model's bank must be at least 1, got 0"),
-    ],
-)
-def test_bad_banks(bank, message):
+def test_bad_banks():
     model = AnyModel()
-    model.bank = bank
-    with pytest.raises(InputError, match=message):
+    model.bank = np.zeros((9, 1), np.float32)
+    with pytest.raises(InputError, match=r"the model's bank must have shape \(n, D\), got \(9, 1\)"):
         rollout(make(), TSGen(model=model))
+    model.bank = np.zeros((0, 5), np.float32)
+    with pytest.raises(InputError, match="contexts must be 'seen' or 'given' for a model without a bank, got 'bank'"):
+        rollout(make(), TSGen(model=model, contexts="bank"))
+    assert rollout(make(), TSGen(model=model), max_steps=2).actions.shape == (6, 2)
 
 
 def test_bad_generators_features_and_scores():

@@ -257,7 +257,10 @@ def wrong_tasks(**changes):
         ({"task": [0, 1, -1]}, r"options\['task'\] must be a Tasks batch or 3 task numbers"),
         ({"task": 2}, r"options\['task'\] must be a Tasks batch or 3 task numbers"),
         ({"task": [[0], [1, 2]]}, r"options\['task'\] must be a Tasks batch"),
-        ({"task": wrong_tasks(outcomes=np.full((3, 5, 4), 1e7))}, r"outcomes must lie within ±1e\+06, got 1e\+07"),
+        (
+            {"task": wrong_tasks(outcomes=np.full((3, 5, 4), 1e7))},
+            r"options\['task'\].likelihood must be the environment's, bernoulli, got gaussian; Tasks\(likelihood",
+        ),
         ({"task": "first"}, r"options\['task'\] must be a Tasks batch"),
         ({"tsak": 1}, r"unknown option of reset: 'tsak'; did you mean 'task'\?"),
         ({"reset_mask": [True]}, r"reset_mask must be booleans of shape \(B,\)=\(3,\)"),

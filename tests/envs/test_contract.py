@@ -16,6 +16,7 @@ from gents_gym.testing import check_vector_env
 
 B, T = 3, 6
 every_id = pytest.mark.parametrize("env_id", registry.ENVIRONMENTS)
+other_outcomes = pytest.mark.parametrize("outcomes", ["gaussian", "categorical"])
 every_mode = pytest.mark.parametrize("mode", AutoresetMode)
 
 
@@ -35,6 +36,17 @@ def equal(left, right):
 @every_id
 def test_every_environment_keeps_the_contract(env_id):
     assert check_vector_env(f"{env_id}(horizon={T})") is None
+
+
+@other_outcomes
+def test_other_outcomes_keep_the_contract(outcomes):
+    assert check_vector_env(f"gents_gym/Synthetic-v0(horizon={T}, outcomes={outcomes})") is None
+
+
+@other_outcomes
+@pytest.mark.parametrize("render_mode", [None, "ansi", "rgb_array"])
+def test_gymnasium_checker_has_no_remark_on_other_outcomes(outcomes, render_mode):
+    check_env(gym.make("gents_gym/Synthetic-v0", outcomes=outcomes, render_mode=render_mode).unwrapped)
 
 
 @every_id

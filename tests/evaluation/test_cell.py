@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -159,6 +160,14 @@ def test_a_worker_of_other_versions_weights_or_code_refuses(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(module, "code_hashes", lambda *specs: {"mine": "0"})
     assert "a worker must have the run's code, {}, got {'mine': '0'}" in play(cell).error
+
+
+def test_a_worker_that_resolves_to_another_policy_class_refuses():
+    (cell,) = grid("ts-gen", tasks=2)
+    assert cell.resolved == "logistic"
+    assert play(cell).error is None
+    other = replace(cell, resolved="features(base=logistic)")
+    assert "the run's policy class, features(base=logistic), got logistic" in play(other).error
 
 
 def test_a_worker_whose_owner_is_gone_stops(monkeypatch):

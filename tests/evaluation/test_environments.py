@@ -1,7 +1,8 @@
+import gymnasium as gym
 import pytest
 
 from gents_gym import InputError
-from gents_gym.evaluation.environments import env_distribution, make_envs
+from gents_gym.evaluation.environments import env_distribution, find_distribution, make_envs
 from gents_gym.tasks.news import News
 from gents_gym.tasks.synthetic import Synthetic
 
@@ -13,6 +14,16 @@ def test_options_and_split_reach_the_environment():
     assert envs.unwrapped.tasks.content_hash == expected.content_hash
     assert env_distribution("gents_gym/Synthetic-v0(horizon=7)").sample(0, [0]).horizon == 7
     assert env_distribution("gents_gym/News-v0(horizon=7)") == News(horizon=7)
+
+
+def test_a_distribution_is_had_without_an_environment(monkeypatch):
+    monkeypatch.setattr(gym, "make_vec", lambda *_, **__: 1 / 0)
+    assert env_distribution("gents_gym/Synthetic-v0(n_actions=3, render_mode=ansi)") == Synthetic(n_actions=3)
+    assert find_distribution("CartPole-v1") is None
+    with pytest.raises(InputError, match="env must be one of gents_gym's, with a task distribution, got 'CartPole-v1'"):
+        env_distribution("CartPole-v1")
+    with pytest.raises(InputError, match="env's options must be of the task, got 'split'"):
+        env_distribution("gents_gym/Synthetic-v0(split=train)")
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import gents_gym
-from gents_gym import EvaluationConfig, InputError, make_agent, registry
+from gents_gym import EvaluationConfig, InputError, make_agent
 from gents_gym.evaluation.grid import cells, plan, slug, weights_hash
+from gents_gym.models.load import bundled_family
 
 SMALL = "gents_gym/Synthetic-v0(horizon=20, n_actions=3)"
 
@@ -37,12 +38,13 @@ def test_names_are_safe_and_differ_with_all_that_a_result_depends_on():
         replace(cell, stop=2),
         replace(cell, weights="0" * 64),
         replace(cell, code={"mine": "0" * 64}),
+        replace(cell, resolved="logistic"),
         replace(cell, run={**cell.run, "seed": 1}),
         replace(cell, agent="a:B(x='../../é\n" + "y" * 500 + "')"),
         replace(cell, agent="."),
     ]
     names = {each.name for each in (cell, *others)}
-    assert len(names) == 10
+    assert len(names) == 11
     for name in names:
         assert set(name) <= set(string.ascii_letters + string.digits + "_.-")
         assert not name.startswith(".")
@@ -56,7 +58,7 @@ def test_a_manifest_tells_weights_and_privileged_agents(tmp_path):
     weights = Path(gents_gym.__file__).parent / "models" / "weights"
     expected = [
         hashlib.sha256(b"".join((weights / name / file).read_bytes() for name in names for file in FILES)).hexdigest()
-        for names in (registry.FAMILIES["filter"], ("synthetic-paper",))  # of a preset, all its models
+        for names in (bundled_family("filter"), ("synthetic-paper",))  # of a preset, all its models
     ]
     assert found["weights"] == dict(zip(agents, [*expected, None, None, None], strict=True))
     assert found["privileged"] == ["oracle"]
@@ -100,6 +102,54 @@ def test_cells_tell_the_code_of_their_environment_agent_and_oracle(tmp_path, mon
 def test_a_cell_of_this_package_alone_has_no_code():
     (cell,) = cells(plan(config("random", tasks=3)))
     assert "code" not in cell.label
+
+
+NEWS = "gents_gym/News-v0(horizon=5)"
+
+
+def test_the_policy_class_that_an_agent_chooses_is_recorded_for_each_environment():
+    agents = ("ts-gen", "ts-gen(policy=logistic)", "gen-ucb(m=3)", "greedy", "ts-gen(policy=None)")
+    found = plan(config(*agents, env=(SMALL, NEWS), tasks=3))
+    chosen = {SMALL: "logistic", NEWS: "features(base=logistic)"}
+    left_open = ("ts-gen", "gen-ucb(m=3)", "ts-gen(policy=None)")
+    assert found["resolved"] == {env: dict.fromkeys(left_open, text) for env, text in chosen.items()}
+    for cell in cells(found):
+        assert cell.resolved == (chosen[cell.env] if cell.agent in left_open else None)
+        assert ("resolved" in cell.label) == (cell.agent in left_open)
+
+
+def test_outcomes_other_than_0_and_1_are_fitted_by_least_squares():
+    env = "gents_gym/Synthetic-v0(horizon=5, outcomes=gaussian)"
+    found = plan(config("ts-gen(model=exact)", "linucb", env=(env,)))
+    assert found["resolved"] == {env: {"ts-gen(model=exact)": "least-squares"}}
+
+
+def test_a_manifest_without_resolved_policies_has_the_cells_of_its_version():
+    found = plan(config("ts-gen", tasks=3))
+    del found["resolved"]
+    (cell,) = cells(found)
+    assert cell.resolved is None
+    assert "resolved" not in cell.label
+
+
+@pytest.mark.parametrize(
+    ("agent", "env", "message"),
+    [
+        ("ts-gen(model=news-filter)", SMALL, "model must be trained on tasks with 2 action features"),
+        ("ts-gen(model=news-filter, policy=logistic)", SMALL, "model must be trained on tasks with 2 action features"),
+        ("ts-gen(model=exact)", NEWS, "model 'exact' is p\\* of settings that publish it"),
+        ("gen-ucb(policy=features)", SMALL, "policy must read contexts for a model without context features"),
+        (
+            "ts-gen(model=exact, policy=logistic)",
+            "gents_gym/Synthetic-v0(outcomes=gaussian)",
+            "policy must be a policy class for gaussian outcomes, such as least-squares, got 'logistic'",
+        ),
+    ],
+)
+def test_a_model_or_policy_class_that_does_not_fit_the_tasks_is_refused_before_anything_is_played(agent, env, message):
+    with pytest.raises(InputError, match=message) as refused:
+        plan(config("linucb", agent, env=(env,)))
+    assert str(refused.value).startswith(f"agent {agent!r} cannot play {env!r}: ")
 
 
 @pytest.mark.parametrize(

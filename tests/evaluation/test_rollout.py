@@ -5,6 +5,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from gents_gym import InputError, Rollout, make_agent, rollout
+from gents_gym.agents.random import Random
 from gents_gym.evaluation.regret import oracle_actions, regret
 from gents_gym.evaluation.rollout import join, summarize
 from gents_gym.policies.logistic import Logistic
@@ -321,3 +322,32 @@ def test_what_was_played_is_recorded_whatever_the_agent_does_with_its_array_late
     assert record.actions.tolist() == [[0, 1, 0, 1, 0]] * 2
     played = np.take_along_axis(envs.unwrapped.tasks.outcomes, record.actions[..., None], 2)[..., 0]
     np.testing.assert_array_equal(record.rewards, played)
+
+
+class Curious(Random):
+    """Keeps what it is told."""
+
+    def reset(self, info, rngs):
+        self.info = info
+        super().reset(info, rngs)
+
+
+@pytest.mark.parametrize("outcomes", ["bernoulli", "gaussian", "categorical"])
+def test_agents_are_told_the_likelihood_and_the_truth(outcomes):
+    agent, envs = Curious(), gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, horizon=3, outcomes=outcomes)
+    rollout(envs, agent)
+    assert agent.info.likelihood == envs.unwrapped.distribution.likelihood
+    assert agent.info.truth is envs.unwrapped.distribution.truth
+
+
+def test_no_agent_is_told_a_truth_about_hidden_features():
+    agent = Curious()
+    rollout(gym.make_vec("gents_gym/News-v0", num_envs=2, horizon=3), agent, oracle="logistic")
+    assert agent.info.truth is None
+
+
+def test_an_oracle_for_other_outcomes_is_refused_before_anything_is_played():
+    agent, envs = Curious(), gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, horizon=3, outcomes="gaussian")
+    with pytest.raises(InputError, match="oracle must be a policy class for gaussian outcomes, such as least-squares"):
+        rollout(envs, agent, oracle="logistic")
+    assert not hasattr(agent, "info")

@@ -5,12 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from gents_gym import InputError, make_agent, make_tasks, registry
+from gents_gym import InputError, make_agent, make_tasks
 from gents_gym.evaluation.regret import oracle_actions, regret
 from gents_gym.evaluation.store import load_results
-from gents_gym.experiments import run
+from gents_gym.experiments import reproduce as module
 from gents_gym.experiments.catalogue import EXPERIMENTS, SCALES, SETTINGS, Scale
-from gents_gym.experiments.run import reproduce
+from gents_gym.experiments.reproduce import reproduce
+from gents_gym.models.load import bundled_models
+from gents_gym.types import Resolves
 
 NAMES = ("main", "loss-vs-regret", "policy-class", "horizon", "simpler-models", "softmax", "timing", "exact-gap")
 
@@ -27,9 +29,10 @@ def test_the_catalogue_names_what_exists(setting):
         assert len(set(experiment.agents)) == len(experiment.agents)
         assert {agent for claim in experiment.claims for agent in claim} <= set(experiment.agents)
         assert set(experiment.against) <= set(experiment.agents)
-        assert set(experiment.models) <= {*registry.MODELS, "exact"}
+        assert set(experiment.models) <= {*bundled_models(), "exact"}
         for agent in experiment.agents:
-            make_agent(agent)
+            made = make_agent(agent)
+            assert ("policy=" in agent) == (isinstance(made, Resolves) or agent.startswith("exact-twin"))
 
 
 @pytest.mark.parametrize("name", ["policy-class", "horizon", "timing", "exact-gap"])
@@ -56,7 +59,8 @@ def test_experiments_in_one_folder_share_what_they_play(tiny, tmp_path):
     played = set((tmp_path / "run50/cells").iterdir())
     reproduce("policy-class", tmp_path, workers=1)
     new = [path.name for path in (tmp_path / "run50/cells").iterdir() if path not in played]
-    assert len(new) == len(EXPERIMENTS["policy-class"](SETTINGS["synthetic"]).agents)
+    first, second = (set(EXPERIMENTS[name](SETTINGS["synthetic"]).agents) for name in ("horizon", "policy-class"))
+    assert len(new) == len(second - first) < len(second)
     reproduce("horizon", tmp_path, workers=1)
     assert len(set((tmp_path / "run50/cells").iterdir())) == len(played) + len(new)
     assert {"horizon.md", "policy-class.md"} <= {path.name for path in tmp_path.iterdir()}
@@ -67,13 +71,13 @@ def test_regret_against_another_oracle_is_of_the_same_actions(tiny, tmp_path):
     found = load_results(tmp_path / "run50")
     ((_, records),) = found.records.items()
     assert json.loads((tmp_path / "run50/manifest.json").read_text())["run"]["oracle"] == "logistic"
-    other = run._against_oracle(found, "mlp")
+    other = module._against_oracle(found, "mlp")
     tasks = make_tasks("synthetic", horizon=12).sample(0, range(3), "test")
     for agent, record in records.items():
         assert np.array_equal(other[agent].actions, record.actions)
         expected = regret(tasks, record.actions, oracle_actions(tasks, "mlp"))
         assert all(np.allclose(other[agent].regret[name], expected[name]) for name in expected)
-    assert run._against_oracle(found, "logistic") is records
+    assert module._against_oracle(found, "logistic") is records
 
 
 def test_unknown_names(tmp_path):

@@ -11,9 +11,9 @@ from safetensors.torch import save_file
 from scipy.special import expit
 
 import gents_gym
-from gents_gym import InputError, make_tasks, registry
+from gents_gym import InputError, TaskInfo, make_tasks, registry
 from gents_gym.models.filter import FilterConfig, FilterModel
-from gents_gym.models.load import KINDS, WEIGHTS, load_fitting_model, load_model
+from gents_gym.models.load import WEIGHTS, bundled_models, load_model, model_kinds, resolve_model
 from gents_gym.models.paper import PaperConfig, PaperModel
 from gents_gym.tasks.synthetic import Synthetic
 
@@ -58,15 +58,27 @@ def sequences(n=9, length=40):
     return tuple(torch.tensor(part) for part in (rows.action_features, rows.contexts, rows.outcomes))
 
 
+def chances(model, z, x, y, at=None):
+    """P(Y=1) along whole sequences, from the log-probabilities of what came."""
+    came = y if at is None else y[:, at]
+    found = model.log_prob(z, x, y, at).exp()
+    return torch.where(came == 1, found, 1 - found)
+
+
+def logits(model, z, x, y):
+    """The log-odds of Y=1 along whole sequences, from the log-probabilities of both outcomes, in double precision."""
+    return torch.logit(chances(model, z, x, y).double())
+
+
 @every_model
 def test_both_paths_give_the_same_probabilities(make):
     model, (z, x, y) = make(), sequences()
     with torch.no_grad():
-        parallel = torch.sigmoid(model.logits(z, x, y))
-        some = torch.sigmoid(model.logits(z, x, y, torch.tensor([0, 7, 39])))
+        parallel = chances(model, z, x, y)
+        some = chances(model, z, x, y, torch.tensor([0, 7, 39]))
         state, recurrent = model.start(z), []
         for t in range(x.shape[1]):
-            recurrent.append(model.probability(state, x[:, t]))
+            recurrent.append(model.predict(state, x[:, t]))
             state = model.append(state, x[:, t], y[:, t])
     assert (parallel - torch.stack(recurrent, 1)).abs().max() < 1e-5
     assert (some - parallel[:, [0, 7, 39]]).abs().max() < 1e-6
@@ -81,7 +93,7 @@ def test_appending_where_it_is_asked_for_alone(make):
         where = torch.arange(len(z)) % 2 == 0
         some = model.append(start, x[:, 0], y[:, 0], where)
         every = model.append(start, x[:, 0], y[:, 0])
-        before, after, mixed = (model.probability(state, x[:, 1]) for state in (start, every, some))
+        before, after, mixed = (model.predict(state, x[:, 1]) for state in (start, every, some))
     assert torch.allclose(mixed, torch.where(where, after, before), atol=1e-6)
     assert not torch.allclose(before, after)
 
@@ -90,8 +102,8 @@ def test_appending_where_it_is_asked_for_alone(make):
 def test_an_action_does_not_depend_on_its_batch(make):
     model, (z, x, y) = make(), sequences()
     with torch.no_grad():
-        together = model.logits(z, x, y)
-        alone = model.logits(z[3:4], x[3:4], y[3:4])
+        together = model.log_prob(z, x, y)
+        alone = model.log_prob(z[3:4], x[3:4], y[3:4])
     assert torch.allclose(together[3:4], alone, atol=1e-5)
 
 
@@ -99,11 +111,12 @@ def test_an_action_does_not_depend_on_its_batch(make):
 def test_entries_see_the_rows_before_them_alone(make):
     model, (z, x, y) = make(), sequences()
     with torch.no_grad():
-        before = model.logits(z, x, y)
+        before = chances(model, z, x, y)
         y[:, 20:] = 1 - y[:, 20:]
         x[:, 21:] = 0
-        after = model.logits(z, x, y)
-    assert torch.equal(before[:, :21], after[:, :21])
+        after = chances(model, z, x, y)
+    assert torch.equal(before[:, :20], after[:, :20])
+    assert torch.allclose(before[:, 20], after[:, 20], rtol=0, atol=1e-6)  # from the other outcome's log-probability
     assert not torch.allclose(before[:, 21:], after[:, 21:])
 
 
@@ -120,7 +133,7 @@ def test_features_are_of_an_empty_history(make):
         assert torch.allclose(found, torch.cat([rows, (rows * mean).sum(1, keepdim=True)], 1))
     if isinstance(model, PaperModel):
         with torch.no_grad():
-            assert torch.allclose(model.last(found)[:, 0], model.logit(model.start(z), x[:, 0]))
+            assert torch.allclose(torch.sigmoid(model.last(found)[:, 0]), model.predict(model.start(z), x[:, 0]))
 
 
 def test_the_filter_is_its_formula():
@@ -130,7 +143,7 @@ def test_the_filter_is_its_formula():
         p.detach().numpy().astype(float) for p in (model.prior_mean, model.prior_scale, model.prior_lower)
     )
     with torch.no_grad():
-        found = torch.sigmoid(model.logits(z, x, y)).numpy()
+        found = chances(model, z, x, y).numpy()
     for i in range(3):
         f = z[i].numpy().astype(float)
         m = w_mean @ [1, *f]
@@ -152,7 +165,7 @@ def test_the_paper_model_is_the_unfolded_network():
     wide = torch.cat([model.plain, (model.folded / config.repeats).repeat(1, config.repeats)], 1).detach()
     assert wide.shape[1] == 3007
     with torch.no_grad():
-        found = model.logits(z, x, y)
+        found = logits(model, z, x, y)
         for i in range(3):
             for t in range(12):
                 X, Y = x[i, :t].double(), y[i, :t].double()
@@ -173,10 +186,10 @@ def test_gradients_reach_learned_features_through_the_statistics():
         state = state._replace(products=torch.zeros(4, 4, dtype=torch.double))
         for t in range(11):
             state = model.append(state, x[:, t], y[:, t])
-        total = model.logit(state, x[:, 11])
+        total = torch.logit(model.predict(state, x[:, 11]))
         return total.sum()
 
-    last = model.logits(z, x, y, torch.tensor([11])).sum()
+    last = torch.logit(chances(model, z, x, y, torch.tensor([11]))).sum()
     (found,) = torch.autograd.grad(last, weight)
     assert last.item() == pytest.approx(loss().item(), abs=1e-6)
     with torch.no_grad():
@@ -224,7 +237,7 @@ def test_folders_round_trip(make, tmp_path):
     assert loaded.config == model.config
     assert torch.equal(loaded.bank, model.bank)
     with torch.no_grad():
-        assert torch.equal(loaded.logits(z, x, y), model.logits(z, x, y))
+        assert torch.equal(loaded.log_prob(z, x, y), model.log_prob(z, x, y))
     assert not loaded.training
 
 
@@ -280,7 +293,7 @@ def damage(folder, what):
         ("unknown key", "must have format, kind, config and notes alone, got config, extra"),
         ("unknown size", "missing or unknown: depth"),
         ("missing size", "missing or unknown: action_dim"),
-        ("another kind", r"unknown kind of model 'papr'; did you mean 'paper'\?"),
+        ("another kind", r"must be of a registered kind \(filter, paper\), got 'papr': name its class"),
         ("another size", r"must hold \w+ of shape"),
         ("a size of text", "context_dim must be a whole number, got '5'"),
         ("an enormous size", r"must hold \w+ of shape"),
@@ -304,7 +317,7 @@ def test_unknown_names_and_other_sizes():
         random_paper().start(torch.zeros(4, 3))
     for model in (random_paper(), random_filter()):
         with pytest.raises(InputError, match="contexts must have 5 entries for this model, got 4"):
-            model.logits(torch.zeros(2, 2), torch.zeros(2, 3, 4), torch.zeros(2, 3))
+            model.log_prob(torch.zeros(2, 2), torch.zeros(2, 3, 4), torch.zeros(2, 3))
     for name in (None, 3, []):
         with pytest.raises(InputError, match="a model must be named by its id, its preset or its folder"):
             load_model(name)
@@ -314,7 +327,7 @@ def test_features_far_from_the_training_ones_give_sound_predictions():
     model = load_model("synthetic-filter")
     for z in ([20.0, 20.0], [50.0, 0.0], [-1e4, 1e4]):
         state = model.start(torch.tensor([z]))
-        assert torch.isfinite(model.probability(state, torch.ones(1, 5))).all()
+        assert torch.isfinite(model.predict(state, torch.ones(1, 5))).all()
         assert torch.diagonal(state.covariance[0]).max() < 100
 
 
@@ -322,29 +335,29 @@ def test_scaling_is_applied_to_contexts_and_features():
     for model in (random_paper(), random_filter(head_width=3)):
         z, x, y = sequences(4, 10)
         with torch.no_grad():
-            plain = model.logits(z, x, y)
+            plain = logits(model, z, x, y)
             model.action_scaling, model.context_scaling = (
                 torch.tensor([[1.0] * 2, [3.0] * 2]),
                 torch.tensor([[2.0] * 5, [0.5] * 5]),
             )
-            assert torch.allclose(model.logits(z / 3 + 1, x * 2 + 2, y), plain, atol=1e-3)
+            assert torch.allclose(logits(model, z / 3 + 1, x * 2 + 2, y), plain, atol=1e-3)
             state = model.append(model.start(z / 3 + 1), x[:, 0] * 2 + 2, y[:, 0])
-            assert torch.allclose(model.logit(state, x[:, 1] * 2 + 2), plain[:, 1], atol=1e-3)
+            assert torch.allclose(torch.logit(model.predict(state, x[:, 1] * 2 + 2).double()), plain[:, 1], atol=1e-3)
 
 
-@pytest.mark.parametrize("name", registry.MODELS)
+@pytest.mark.parametrize("name", bundled_models())
 def test_bundled_models_predict_their_setting(name):
     model = load_model(name)
-    assert model.kind in KINDS
+    assert model.kind in model_kinds()
     assert model.bank.shape == (1000, 5)
     rows = make_tasks(name.partition("-")[0]).sample_actions(11, range(200), 100, "test")
     assert model.space == rows.space
     z, x, y = (torch.tensor(part) for part in (rows.action_features, rows.contexts, rows.outcomes))
     with torch.no_grad():
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(model.logits(z, x, y), y).item()
+        loss = -model.log_prob(z, x, y).mean().item()
     rate = y.mean().item()
     assert loss < 0.8 * -(rate * np.log(rate) + (1 - rate) * np.log(1 - rate))
-    notes = json.loads((WEIGHTS / registry.MODELS[name] / "config.json").read_text())["notes"]
+    notes = json.loads((WEIGHTS / name / "config.json").read_text())["notes"]
     assert notes["validation_loss"]["mean"] < 0.5
     assert "train" in notes["source"]
 
@@ -357,18 +370,27 @@ def test_bundled_weights_are_small_and_hold_no_pickle():
 
 
 def test_a_copied_bundle_loads_from_anywhere(tmp_path):
-    shutil.copytree(WEIGHTS / registry.MODELS["synthetic-filter"], tmp_path / "mine")
+    shutil.copytree(WEIGHTS / "synthetic-filter", tmp_path / "mine")
     assert load_model(tmp_path / "mine").kind == "filter"
 
 
+def tasks_of(n_features, context_dim):
+    return TaskInfo(np.zeros((1, 2, n_features), np.float32), 2, context_dim)
+
+
 def test_a_preset_stands_for_its_model_of_the_tasks_sizes(tmp_path, monkeypatch):
+    shutil.copytree(WEIGHTS / "synthetic-filter", tmp_path / "synthetic-filter")
     other = FilterModel(FilterConfig(7, 3))
-    other.save_pretrained(tmp_path)
-    monkeypatch.setitem(registry.MODELS, "other", str(tmp_path))
-    monkeypatch.setitem(registry.FAMILIES, "filter", ("synthetic-filter", "other"))
-    assert load_fitting_model("filter", 7, 3).config == other.config
-    assert load_fitting_model("filter", 2, 5).config == load_model("synthetic-filter").config
-    with pytest.raises(InputError, match=r"8 action features.*; synthetic-filter has 2 and 5, other has 7 and 3"):
-        load_fitting_model("filter", 8, 3)
-    with pytest.raises(InputError, match="model must be one of synthetic-filter, other, got the preset 'filter'"):
+    other.save_pretrained(tmp_path / "other-filter")
+    monkeypatch.setattr("gents_gym.models.load.WEIGHTS", tmp_path)
+    monkeypatch.setitem(registry.TASKS, "other", "nobody:knows")
+    assert resolve_model("filter", tasks_of(7, 3)).config == other.config
+    assert resolve_model("filter", tasks_of(2, 5)).config == load_model("synthetic-filter").config
+    with pytest.raises(
+        InputError, match=r"8 action features.*; synthetic-filter has 2 and 5, .*; other-filter has 7 and 3,"
+    ):
+        resolve_model("filter", tasks_of(8, 3))
+    with pytest.raises(
+        InputError, match="model must be one of synthetic-filter, other-filter, got the preset 'filter'"
+    ):
         load_model("filter")

@@ -202,7 +202,7 @@ def test_bad_options(options, message):
 
 def test_bad_tables():
     contexts, outcomes = tables()
-    with pytest.raises(InputError, match=r"outcomes must be 0 or 1 for this policy class, got 0\.5"):
+    with pytest.raises(InputError, match=r"outcomes must be 0 or 1, got 0\.5"):
         MLP().fit(contexts, outcomes / 2)
     with pytest.raises(InputError, match=r"outcomes must have shape"):
         MLP().fit(contexts, outcomes[:, 1:])

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from gents_gym import InputError, make_tasks
-from gents_gym.news.corpus import BUNDLED, load_corpus
 from gents_gym.randomness import SPLITS
+from gents_gym.tasks.headlines.corpus import BUNDLED, load_corpus
 from gents_gym.tasks.news import News, context_features
 
 TABLE = pq.read_table(BUNDLED / "headlines.parquet").to_pydict()

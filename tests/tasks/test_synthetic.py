@@ -136,8 +136,8 @@ def test_rows_carry_the_reward_function():
 @pytest.mark.parametrize(
     ("reward_fn", "message"),
     [
-        (np.negative, r"reward_fn must map each outcome to a reward in \[0, 1\], got \[-0.0, -1.0\]"),
-        (np.sum, r"reward_fn must map each outcome to a reward in \[0, 1\], got 1.0"),
+        (np.log, r"reward_fn must map each outcome to a finite reward, got \[-inf, 0\.0\]"),
+        (np.sum, r"reward_fn must map each outcome to a finite reward, got 1\.0"),
         (3, "reward_fn must map outcomes to rewards, got 3"),
     ],
 )

@@ -13,6 +13,7 @@ from gymnasium.vector.utils import batch_space
 
 import gents_gym
 from gents_gym import BanditVectorEnv, InputError
+from gents_gym.likelihoods import GAUSSIAN
 from gents_gym.randomness import stream
 from gents_gym.tasks.synthetic import Synthetic
 from gents_gym.testing import ContractError, check_vector_env, watched
@@ -111,9 +112,9 @@ class WholeRewards(Answers):
         return observation, reward.astype(int), terminated, truncated, info
 
 
-class LargeRewards(Answers):
+class InfiniteRewards(Answers):
     def change(self, observation, reward, terminated, truncated, info):
-        return observation, 2 * reward - 1, terminated, truncated, info
+        return observation, np.where(reward > 0, np.inf, reward), terminated, truncated, info
 
 
 class OtherRewards(Answers):
@@ -352,7 +353,7 @@ ENVS = {
     SaysNoMode: "metadata['autoreset_mode'] is not as it must be",
     FourThings: "expected: a tuple of 5",
     WholeRewards: "reward of step is not as it must be",
-    LargeRewards: "expected: rewards in [0, 1]",
+    InfiniteRewards: "expected: finite rewards",
     NumbersAsFlags: "terminated of step is not as it must be",
     NeverEnds: "expected: an end within 40 decisions",
     Fails: "seen: IndexError: slot 7",
@@ -424,16 +425,26 @@ class FlatMeans(Draws):
         return replace(tasks, means=tasks.means * 0.5 + 0.5 * 0.5)
 
 
-class RewardsBeyondOne(Draws):
+def infinite(outcome):
+    return np.where(outcome > 0, np.inf, outcome)
+
+
+class InfinitelyGood(Draws):
     def change(self, tasks, seed, indices, split):
-        return replace(tasks, outcomes=np.where(tasks.contexts[..., :1] > 1.5, 2, tasks.outcomes))
+        return replace(tasks, reward_fn=infinite)
 
 
 class NoOracle(Draws):
     """Its outcomes are not 0 or 1, which a logistic policy cannot be fitted to."""
 
     def change(self, tasks, seed, indices, split):
-        return replace(tasks, outcomes=tasks.outcomes / 2, means=tasks.means / 2)
+        means = tasks.means / 2
+        return replace(tasks, outcomes=tasks.outcomes / 2, means=means, likelihood=GAUSSIAN, oracle="logistic")
+
+
+class OtherLikelihood(Synthetic):
+    def sample_actions(self, seed, indices, n_rows, split="train"):
+        return replace(super().sample_actions(seed, indices, n_rows, split), likelihood=GAUSSIAN)
 
 
 class OtherHistory(Synthetic):
@@ -471,7 +482,8 @@ DISTRIBUTIONS = {
     EveryTaskTwice: "the same features, contexts and outcomes twice",
     ReversedMeans: "where means are high they differ by",
     FlatMeans: "they differ by",
-    RewardsBeyondOne: "expected: rewards",
+    InfinitelyGood: "expected: finite rewards",
+    OtherLikelihood: "expected: the tasks' likelihood, bernoulli",
     NoOracle: "regret cannot be measured",
     OtherHistory: "expected: the sizes of the tasks",
     NoHistory: "seen: NotImplementedError: there is none",
@@ -558,6 +570,31 @@ class Coins:
 @pytest.mark.parametrize("horizon", [1, 2, 5])
 def test_what_is_the_same_by_accident_is_no_defect(horizon):
     assert check_vector_env(lambda num_envs: Honest(num_envs, Coins(horizon))) is None
+
+
+class Dollars(Synthetic):
+    """Amounts between -20 and 100, and their likelihood left to be inferred."""
+
+    def sample(self, seed, indices, split="test"):
+        tasks = super().sample(seed, indices, split)
+        amounts = {"outcomes": 120 * tasks.outcomes - 20, "means": 120 * tasks.means - 20}
+        return replace(tasks, **amounts, likelihood=None, oracle=None, truth=None)
+
+    def sample_actions(self, seed, indices, n_rows, split="train"):
+        rows = super().sample_actions(seed, indices, n_rows, split)
+        return replace(rows, outcomes=120 * rows.outcomes - 20, likelihood=None)
+
+
+def test_any_finite_reward_is_none_of_the_defects():
+    assert check_vector_env(lambda num_envs: Honest(num_envs, Dollars(4, 6, 3))) is None
+
+
+@pytest.mark.parametrize("outcomes", ["gaussian", "categorical"])
+def test_reversed_means_of_other_outcomes_are_found(outcomes):
+    tasks = Synthetic(4, 6, 3, outcomes=outcomes).sample(0, range(64))
+    _check_rewards("means", tasks)
+    with pytest.raises(ContractError, match="where means are high they differ"):
+        _check_rewards("means", replace(tasks, means=2 * tasks.means.mean() - tasks.means))
 
 
 @pytest.mark.parametrize("chance", [0.001, 0.999])

@@ -6,7 +6,7 @@ from safetensors.torch import save
 from sklearn.linear_model import RidgeCV
 
 import gents_gym
-from gents_gym import InputError, RowSets, preset_config
+from gents_gym import InputError, RowSets, preset_config, registry
 from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.tasks.synthetic import Synthetic
 from gents_gym.training import loop
@@ -18,7 +18,7 @@ SMALL = {
     "filter": {"epochs": 2, "batch": 20, "horizon": 25},
     "paper": {"epochs": 3, "batch": 20, "horizon": 25, "steps": 6, "model": {"width": 12}},
 }
-presets = pytest.mark.parametrize("preset", loop.PRESETS)
+presets = pytest.mark.parametrize("preset", registry.PRESETS)
 
 
 def weights(model):
@@ -94,7 +94,7 @@ def test_training_lowers_the_loss_towards_the_exact_one():
     plain = FilterModel(FilterConfig(2, 5))
     model, _ = gents_gym.train(rows, RowSets.from_rows(held_out), config)
     losses = [loop.sequence_loss(m, RowSets.from_rows(held_out), 60)[0].mean() / 60 for m in (plain, untrained, model)]
-    exact = -gents_gym.ExactModel(n_weighted=64).log_marginal(
+    exact = -gents_gym.ExactModel(Synthetic().truth, n_weighted=64).log_marginal(
         held_out.action_features, held_out.contexts, held_out.outcomes, np.random.default_rng(0)
     ).mean() / 60  # fmt: skip
     assert losses[0] > losses[1] > losses[2] > exact
@@ -154,7 +154,7 @@ def test_ragged_rows_train():
     keep = np.concatenate([np.arange(40 * i, 40 * i + n) for i, n in enumerate(sizes)])
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     rows = RowSets(ROWS.action_features, ROWS.contexts[keep], ROWS.outcomes[keep], offsets)
-    for preset in loop.PRESETS:
+    for preset in registry.PRESETS:
         model, progress = gents_gym.train(rows, HELD_OUT, preset_config(preset, **SMALL[preset]))
         assert np.isfinite(progress.best)
         assert all(torch.isfinite(tensor).all() for tensor in model.state_dict().values())
@@ -168,8 +168,7 @@ def test_padding_counts_for_nothing():
     for i, (first, last) in enumerate(((0, 3), (3, 13))):
         x, y = (torch.tensor(part[first:last])[None] for part in (rows.contexts, rows.outcomes))
         with torch.no_grad():
-            logits = model.logits(torch.tensor(rows.action_features[i : i + 1]), x, y)
-        alone = torch.nn.functional.binary_cross_entropy_with_logits(logits, y, reduction="sum").item()
+            alone = -model.log_prob(torch.tensor(rows.action_features[i : i + 1]), x, y).sum().item()
         assert sums[i] == pytest.approx(alone, rel=1e-5)
     config = preset_config("filter", epochs=1, batch=2, horizon=25)
     first = loop.new_model(rows, config, 0)
@@ -225,7 +224,7 @@ def test_units_do_not_show(x_scale, z_scale):
         RowSets(r.action_features * z_scale + z_scale, r.contexts * x_scale - x_scale, r.outcomes, r.offsets)
         for r in (ROWS, HELD_OUT)
     ]
-    for preset in loop.PRESETS:
+    for preset in registry.PRESETS:
         config = preset_config(preset, **SMALL[preset])
         _, plain = gents_gym.train(ROWS, HELD_OUT, config)
         _, other = gents_gym.train(*scaled, config)

@@ -10,18 +10,19 @@ from gents_gym import ActionRows, ExactModel, InputError
 from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.tasks.news import News, context_features
 from gents_gym.tasks.synthetic import Synthetic
-from gents_gym.training.losses import Losses, exact_twin, measure
+from gents_gym.training.losses import Losses, exact_model, measure
 
 
 def test_the_news_twin_knows_both_maps():
     rows = News().sample_actions(0, range(30), 20, "test")
-    found = measure({"exact": replace(exact_twin(News()), n_weighted=32)}, rows)
+    found = measure({"exact": replace(exact_model(News()), n_weighted=32)}, rows)
     told = ActionRows(rows.hidden_features, context_features(rows.contexts), rows.outcomes)
-    plain = measure({"exact": ExactModel(n_weighted=32)}, told)
+    plain = measure({"exact": ExactModel(Synthetic(context_dim=4).truth, n_weighted=32)}, told)
     assert np.array_equal(found.sums["exact"], plain.sums["exact"])
-    assert exact_twin(Synthetic()) == ExactModel()
-    with pytest.raises(InputError, match="exact is p\\* of the synthetic and the news setting alone, got 3"):
-        exact_twin(3)
+    nature = Synthetic()
+    assert exact_model(nature) == ExactModel(nature.truth)
+    with pytest.raises(InputError, match=r"exact is p\* of settings that publish their truth, got 3"):
+        exact_model(3)
 
 
 def test_a_share_of_a_distance_and_its_error():

@@ -72,6 +72,8 @@ class _Task:
             self._untried.remove(action)
         context = observation["context"][None]
         if self._predicts == "predict_proba":
+            if not 0 <= reward <= 1:
+                raise InputError(f"rewards must lie in [0, 1] for a classifier (a regressor takes any), got {reward:g}")
             label = int(self._rng.random() < reward)  # exactly the reward where that is 0 or 1
             self._learners[action].partial_fit(context, [label], classes=[0, 1])
         else:

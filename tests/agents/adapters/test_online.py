@@ -94,3 +94,10 @@ def test_a_learner_that_predicts_no_number_is_told():
         pytest.raises(InputError, match=r"must predict a number, got nan of GaussianNB\(\)"),
     ):
         agent.act(np.zeros((1, 2)))
+
+
+def test_other_rewards_are_for_regressors():
+    envs = gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, horizon=40, outcomes="gaussian")
+    with pytest.raises(InputError, match=r"rewards must lie in \[0, 1\] for a classifier \(a regressor takes any\)"):
+        rollout(envs, "online")
+    rollout(envs, "online(estimator='sklearn.linear_model:SGDRegressor')")

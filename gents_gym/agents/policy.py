@@ -1,0 +1,71 @@
+"""The policy class that an agent fits to completed tables, on contexts or on the model's features of them."""
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gents_gym.checks import InputError, check_array
+from gents_gym.construct import get_policy, make_policy
+from gents_gym.likelihoods import Bernoulli
+from gents_gym.types import Completion, FeaturePolicyClass, Model, Policy, PolicyClass, TaskInfo
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPolicy:
+    """Policies fitted to completed tables, and what they score in the current contexts."""
+
+    policy: Policy  # of B·M tables
+    scores: np.ndarray  # (B, M, A)
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenPolicy:
+    """A policy class with what it reads of a completed table."""
+
+    name: str  # for records
+    policy_class: Any
+    on_features: bool
+
+    def check_weights(self) -> None:
+        """Raise unless the class can be fitted to tables with cells that do not count."""
+        if "weights" not in inspect.signature(self.policy_class.fit).parameters:
+            raise InputError(f"policy must have fit(..., weights) for a truncated horizon m, got {self.name}")
+
+    def fit(self, tables: Completion, last: FittedPolicy | None) -> FittedPolicy:
+        """Fit one policy to each of the B·M tables."""
+        read = tables.features if self.on_features else tables.contexts  # (B, M, T', K)
+        assert read is not None
+        n_tasks, draws = read.shape[:2]
+        x, outcomes = (part.reshape(-1, *part.shape[2:]) for part in (read, tables.outcomes))
+        options = {} if tables.weights is None else {"weights": tables.weights.reshape(outcomes.shape)}
+        policy = self.policy_class.fit(x, outcomes, warm_start=last and last.policy, **options)
+        shape = (len(outcomes), outcomes.shape[2])
+        scores = check_array("the policy's scores", policy.scores(x[:, tables.current]), "(B·M, A)", shape, np.float64)
+        return FittedPolicy(policy, scores.reshape(n_tasks, draws, -1))
+
+
+def check_policy(policy: Any) -> None:
+    """Raise unless ``policy`` is a policy class, names one, or is None."""
+    if isinstance(policy, str):
+        make_policy(policy)
+    elif policy is not None and (isinstance(policy, type) or not hasattr(policy, "fit")):
+        raise InputError(f"policy must be a policy class with fit, or its id, got {policy!r}")
+
+
+def choose_policy(policy: str | PolicyClass | None, model: Model, info: TaskInfo) -> ChosenPolicy:
+    """Return the policy class to fit: the named one, or the default.
+
+    The default is logistic for outcomes 0 and 1 and least squares for others; where the model learned features that
+    its predictions are linear in, it is fitted on those.
+    """
+    has_features = model.context_features(np.zeros((1, info.context_dim), np.float32)) is not None
+    base = "logistic" if isinstance(info.likelihood, Bernoulli) else "least-squares"
+    if policy is None:
+        policy = f"features(base={base})" if has_features else base
+    made = get_policy("policy", policy, info.reward_fn, info.likelihood)
+    on_features = isinstance(made, FeaturePolicyClass)
+    if on_features and not has_features:
+        raise InputError(f"policy must read contexts for a model without context features, got {policy!r}")
+    return ChosenPolicy(policy if isinstance(policy, str) else repr(policy), made, on_features)

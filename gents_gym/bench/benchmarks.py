@@ -1,0 +1,31 @@
+"""All benchmarks in one run, and their table."""
+
+from gents_gym.bench.sb3 import measure_sb3
+from gents_gym.bench.startup import measure_startup
+from gents_gym.bench.suite import measure_suite
+from gents_gym.bench.timing import Sizes
+from gents_gym.bench.workers import measure_workers
+
+DEFAULT = Sizes()
+
+
+def run_benchmarks(sizes: Sizes = DEFAULT) -> dict[str, float | None]:
+    """Return the ratios by name, with the rates and times behind them; None where a library is absent."""
+    from gents_gym.bench.training import measure_training  # torch and scikit-learn: heavy
+    from gents_gym.bench.ts_gen import measure_ts_gen
+
+    parts = (measure_suite, measure_sb3, measure_ts_gen, measure_training, measure_workers, measure_startup)
+    return {name: value for part in parts for name, value in part(sizes).items()}
+
+
+def tabulate(found: dict[str, float | None]) -> str:
+    """Return the benchmarks' results as a table of lines."""
+    return "\n".join(f"{name.replace('_', ' '):<40} {_shown(name, value):>16}" for name, value in found.items())
+
+
+def _shown(name: str, value: float | None) -> str:
+    if value is None:
+        return "not installed"
+    if "_per_" in name or name.endswith("_mib"):
+        return f"{value:,.0f}"
+    return f"{value:,.1f}×" if name.endswith(("_speedup", "_vs_cartpole", "_vs_mabwiser")) else f"{value:,.2f}"

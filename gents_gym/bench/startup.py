@@ -1,0 +1,48 @@
+"""How long the package takes to import and the command line to answer, against Gymnasium's import."""
+
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+
+from gents_gym.bench.timing import Sizes, best_rates
+
+
+def measure_startup(sizes: Sizes) -> dict[str, float]:
+    """Return the ratios by name; lower is better. Each contestant is a new process, in turn, and its best time counts.
+
+    Imports are timed inside the process, without the interpreter's start. The command line is timed as a whole process,
+    beside one that imports Gymnasium. All times are the processor's, which other work on the machine disturbs least.
+    """
+    contestants = {
+        "gymnasium": _importing("gymnasium"),
+        "package": _importing("gents_gym"),
+        "bare": _running("-c", "import gymnasium"),
+        "help": _running("-m", "gents_gym.cli", "--help"),
+    }
+    per_second = best_rates(contestants, sizes.starts)
+    return {
+        "import_vs_gymnasium": per_second["gymnasium"] / per_second["package"],
+        "help_vs_gymnasium": per_second["bare"] / per_second["help"],
+        "import_milliseconds": 1000 / per_second["package"],
+        "help_milliseconds": 1000 / per_second["help"],
+    }
+
+
+def _importing(module: str) -> Callable[[], float]:
+    clock = f"import time; t = time.process_time(); import {module}; print(time.process_time() - t)"
+    return lambda: 1 / float(_run("-c", clock))
+
+
+def _running(*arguments: str) -> Callable[[], float]:
+    def run() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        _run(*arguments)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return 1 / (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+
+    return run
+
+
+def _run(*arguments: str) -> str:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True).stdout

@@ -1,0 +1,75 @@
+"""The commands about headlines: news prepare, news invent; what they need is imported when they run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import OmitArgPrefixes, OmitSubcommandPrefixes, subcommand
+
+from gents_gym.checks import InputError
+from gents_gym.cli.console import progress_bar
+from gents_gym.files import write_whole
+from gents_gym.tasks.headlines.config import PrepareConfig
+
+
+@dataclass(frozen=True)
+class NewsInvent:
+    """Write synthetic headlines of the package's grammar, one per line."""
+
+    out: Path
+    """A new file."""
+    count: int = 16_000
+    """Distinct headlines."""
+    seed: int = 0
+    """Seed of the grammar."""
+
+    def run(self) -> None:
+        """Invent and write."""
+        from gents_gym.tasks.headlines.grammar import invent
+
+        if self.out.exists():
+            raise InputError(f"out must be a new file, got '{self.out}'")
+        write_whole(self.out, ("\n".join(invent(self.count, self.seed)) + "\n").encode())
+        print(f"{self.count} synthetic headlines written to {self.out}")
+
+
+@dataclass(frozen=True)
+class NewsPrepare:
+    """Make a corpus for gents_gym/News-v0 from a file of headlines; a killed run goes on when started again."""
+
+    config: OmitArgPrefixes[PrepareConfig]
+    out: Path
+    """Folder for the corpus; new or empty, or that of an unfinished run of the same command, which goes on."""
+
+    def run(self) -> None:
+        """Prepare and tell what was made."""
+        from gents_gym.tasks.headlines.prepare import prepare
+
+        with progress_bar() as bars:
+            bar = bars.add_task("headlines", total=None)
+            corpus = prepare(
+                self.config, self.out, on_part=lambda done, total: bars.update(bar, completed=done, total=total)
+            )
+        told = corpus.manifest
+        sizes = ", ".join(f"{size} {name}" for name, size in told["sizes"].items())
+        rows = told["plan"]["rows"]
+        print(f"{rows['rows']} rows, {rows['empty']} empty and {rows['repeated']} repeated ones left out: {sizes}")
+        for name, found in told["scores"].items():
+            same = f"{100 * found['share_of_commonest_value']:.0f} % have the same value"
+            print(f"{name}: {same}, R² {found['ridge_r2']:.2f} from {told['dimensions']} embedding dimensions")
+        print(f'written to {self.out}: gym.make("gents_gym/News-v0", corpus="{self.out}")')
+
+
+@dataclass(frozen=True)
+class NewsCommands:
+    """Prepare headlines for gents_gym/News-v0."""
+
+    command: OmitArgPrefixes[
+        OmitSubcommandPrefixes[
+            Annotated[NewsPrepare, subcommand("prepare")] | Annotated[NewsInvent, subcommand("invent")]
+        ]
+    ]
+
+    def run(self) -> None:
+        """Run the subcommand."""
+        self.command.run()

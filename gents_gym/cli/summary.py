@@ -1,0 +1,34 @@
+"""The table of an evaluation on a terminal."""
+
+from collections.abc import Mapping
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from gents_gym.evaluation.rollout import Rollout
+
+
+def summary_table(env: str, records: Mapping[str, Rollout]) -> Table:
+    """Return the table of totals per task in an environment, one row per agent."""
+    summaries = {spec: record.summary() for spec, record in records.items()}
+    measures = list(next(iter(summaries.values())))
+    tail_of = "expected" if "expected" in measures else measures[-1]
+    tail = ("median", "q90", "q99")
+    n_tasks = len(next(iter(records.values())).actions)
+    title = f"{env}, {n_tasks} tasks: reward and cumulative regret per task, mean ± s.e."
+    table = Table(box=box.SIMPLE_HEAD, title=escape(title), title_justify="left", caption_justify="left")
+    table.add_column("agent", no_wrap=True)
+    for name in (*measures, *(f"{tail_of}\n{statistic}" for statistic in tail), "µs per\ndecision"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for spec, summary in summaries.items():
+        name = escape(f"{spec} *" if records[spec].privileged else spec)
+        means = [f"{summary[m]['mean']:.1f} ± {summary[m]['se']:.1f}" for m in measures]
+        quantiles = [f"{summary[tail_of][statistic]:.1f}" for statistic in tail]
+        table.add_row(name, *means, *quantiles, f"{1e6 * records[spec].seconds_per_decision:.1f}")
+    notes = ["* privileged: knows what no agent may"] if any(r.privileged for r in records.values()) else []
+    if len(measures) > 1:
+        notes.append("oracle and expected regret can be negative")
+    notes.append("time is the agent's own, beside others' work on the same machine")
+    table.caption = "; ".join(notes)
+    return table

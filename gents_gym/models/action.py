@@ -1,0 +1,37 @@
+"""The adapter that makes a whole model of the three methods of a per-action one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gents_gym.likelihoods import BERNOULLI, Likelihood
+from gents_gym.models.belief import ActionBelief
+from gents_gym.types import ActionModel, TaskInfo
+
+
+@dataclass(frozen=True)
+class PerAction:
+    """A model of ``start``, ``predict`` and ``append``.
+
+    The inner model may also have a ``likelihood`` (binary outcomes if not) and a ``bank`` of contexts (n, D); without
+    one, imagined contexts are the task's own.
+    """
+
+    model: ActionModel
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """What outcomes are."""
+        return getattr(self.model, "likelihood", BERNOULLI)
+
+    def begin(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> ActionBelief:
+        """Return the belief of B new tasks."""
+        bank = getattr(self.model, "bank", None)
+        return ActionBelief(self.model, info, rngs, None if bank is None else np.asarray(bank), 0.0, self.likelihood)
+
+    def context_features(self, contexts: np.ndarray) -> None:
+        """Return None: the three methods name no features."""
+
+    def action_context_features(self, action_features: np.ndarray, contexts: np.ndarray) -> None:
+        """Return None: the three methods name no features."""

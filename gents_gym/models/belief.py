@@ -1,0 +1,415 @@
+"""The belief of per-action models: three methods of a model become all the verbs that agents use."""
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+
+from gents_gym.checks import InputError, check_actions, check_array, check_integer, check_rngs
+from gents_gym.likelihoods import BERNOULLI, Likelihood
+from gents_gym.models.contexts import CONTEXT_MODELS, Sources, check_contexts, default_contexts
+from gents_gym.models.ledger import KEPT, Ledger
+from gents_gym.models.tree import fill_tree, map_tree, tree_leaves
+from gents_gym.types import ActionModel, Completion, Feedback, Model, TaskInfo
+
+
+class Kernel(Protocol):
+    """How a kind of model works on the states of B·A actions; action a of task b has row b·A + a.
+
+    "Rows" are contexts in the form in which the kernel reads them; each context is mapped to its row once.
+    """
+
+    def rows(self, contexts: np.ndarray) -> np.ndarray:
+        """Return the rows of contexts, (..., D) to (..., K)."""
+        ...
+
+    def features(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return the context features among the entries of rows; None if the model has none."""
+        ...
+
+    def predict(self, state: Any, contexts: np.ndarray) -> np.ndarray:
+        """Return the parameters of every action's outcome, (B, C, D) to (B, C, A, ...)."""
+        ...
+
+    def variance(self, state: Any, contexts: np.ndarray, info: TaskInfo) -> np.ndarray | None:
+        """Return the variance of the mean rewards under the belief, (B, C, D) to (B, C, A); None if unknown."""
+        ...
+
+    def absorb(
+        self, state: Any, task: np.ndarray, action: np.ndarray, rows: np.ndarray, outcome: np.ndarray, shape: Any
+    ) -> Any:
+        """Return the state with n outcomes appended, at most one per task; it may be the same object, changed.
+
+        Args:
+            state: The state of B·A actions.
+            task: (n,).
+            action: (n,).
+            rows: (n, K).
+            outcome: (n,) float32.
+            shape: (B, A).
+        """
+        ...
+
+    def generate(
+        self, state: Any, rows: np.ndarray, played: np.ndarray, seen: np.ndarray, noise: np.ndarray
+    ) -> np.ndarray:
+        """Return tables (B, T', A) with every missing outcome drawn, one row after the other; the state stays as it is.
+
+        Args:
+            state: The state of B·A actions after all that was observed.
+            rows: (B, T', K).
+            played: The action whose outcome was observed in a row, (B, T'); -1 for none.
+            seen: That outcome, (B, T').
+            noise: The likelihood's random numbers, (B, T', A).
+        """
+        ...
+
+
+@runtime_checkable
+class HasKernel(Protocol):
+    """A model that brings a kernel of its own."""
+
+    def kernel(self) -> Kernel:
+        """Return the kernel."""
+        ...
+
+
+class RowByRow:
+    """The kernel of any per-action model: its own three methods, one row of all actions at a time."""
+
+    def __init__(self, model: ActionModel, likelihood: Likelihood = BERNOULLI) -> None:
+        self._model, self._likelihood = model, likelihood
+        self._takes_tensors = isinstance(model, torch.nn.Module)
+
+    def start(self, action_features: np.ndarray) -> Any:
+        """Return the state of N actions with empty histories, (N, F)."""
+        with torch.no_grad():
+            return self._model.start(self._given(action_features))
+
+    def try_out(self, action_features: np.ndarray, context_dim: int) -> None:
+        """Raise unless the three methods answer in the right shapes, for actions (N, F) and one row of each."""
+        size = len(action_features)
+        contexts = np.tile(np.linspace(-1, 1, context_dim, dtype=np.float32), (size, 1))  # (N, D)
+        outcomes = np.full(size, 0 if self._likelihood.support is None else self._likelihood.support[0], np.float32)
+        verb = "start"
+        try:
+            with torch.no_grad():
+                state = self.start(action_features)
+                check_state("start", state, size)
+                verb = "predict"
+                self._parameters(state, contexts)
+                verb = "append"
+                given = (contexts, outcomes, np.ones(size, np.bool_))
+                after = self._model.append(state, *(self._given(part) for part in given))
+                check_state("append", after, size)
+                map_tree(lambda *_: None, state, after)
+        except InputError:
+            raise
+        except Exception as error:
+            rule = f"model must answer {verb} for {size} actions with contexts of {context_dim} entries"
+            raise InputError(f"{rule}, got {type(error).__name__}: {error}") from error
+
+    def rows(self, contexts: np.ndarray) -> np.ndarray:
+        """Return the contexts themselves."""
+        return contexts
+
+    def features(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return the model's features of the contexts; None if it names none."""
+        return self._model.context_features(rows) if isinstance(self._model, Model) else None
+
+    def predict(self, state: Any, contexts: np.ndarray) -> np.ndarray:
+        """Return the parameters of every action's outcome, (B, C, D) to (B, C, A, ...)."""
+        n_actions = len(next(tree_leaves(state))) // len(contexts)
+        found = [self._parameters(state, np.repeat(part, n_actions, axis=0)) for part in contexts.swapaxes(0, 1)]
+        shape = (len(contexts), n_actions, *self._likelihood.shape)
+        return np.stack([part.reshape(shape) for part in found], axis=1)
+
+    def variance(self, state: Any, contexts: np.ndarray, info: TaskInfo) -> np.ndarray | None:
+        """Return None: the model's three methods do not tell what they are unsure of."""
+        return None
+
+    def absorb(
+        self, state: Any, task: np.ndarray, action: np.ndarray, rows: np.ndarray, outcome: np.ndarray, shape: Any
+    ) -> Any:
+        """Return the state with the outcomes appended."""
+        where = np.zeros(shape, np.bool_)
+        where[task, action] = True
+        contexts, outcomes = np.zeros((shape[0], rows.shape[1]), np.float32), np.zeros(shape[0], np.float32)
+        contexts[task], outcomes[task] = rows, outcome
+        each = (np.repeat(part, shape[1], axis=0) for part in (contexts, outcomes))  # (B·A, D), (B·A,)
+        with torch.no_grad():
+            return self._model.append(state, *(self._given(part) for part in (*each, where.reshape(-1))))
+
+    def generate(
+        self, state: Any, rows: np.ndarray, played: np.ndarray, seen: np.ndarray, noise: np.ndarray
+    ) -> np.ndarray:
+        """Return tables (B, T', A), drawn row by row through the model's methods."""
+        n_tasks, n_rows, n_actions = noise.shape
+        table = np.empty_like(noise)
+        missing = played[..., None] != np.arange(n_actions)  # (B, T', A)
+        for t in range(n_rows):
+            context = np.repeat(rows[:, t], n_actions, axis=0)  # (B·A, D)
+            outcome = self._likelihood.sample(self._parameters(state, context), noise[:, t].reshape(-1))
+            with torch.no_grad():
+                given = (context, outcome, missing[:, t].reshape(-1))
+                state = self._model.append(state, *(self._given(part) for part in given))
+            table[:, t] = np.where(missing[:, t], outcome.reshape(n_tasks, n_actions), seen[:, t, None])
+        return table
+
+    def _parameters(self, state: Any, context: np.ndarray) -> np.ndarray:
+        """Return what the model predicts, as an array (N, ...) in double precision."""
+        with torch.no_grad():
+            found = self._model.predict(state, self._given(context))
+        found = np.asarray(found.numpy() if isinstance(found, torch.Tensor) else found, np.float64)
+        if found.shape != (wanted := (len(context), *self._likelihood.shape)):
+            raise InputError(f"the model's predict must return shape {wanted} for N={len(context)}, got {found.shape}")
+        self._likelihood.check_parameters("what the model's predict returns", found)
+        return found
+
+    def _given(self, array: np.ndarray) -> Any:
+        return torch.tensor(array) if self._takes_tensors else array
+
+
+class ActionBelief:
+    """The belief of a per-action model: the states of all actions' histories, and the rows decided so far.
+
+    Of each action, what was observed comes first, then every missing outcome in the order of the rows, each drawn
+    given all before it (algorithm "Posterior sampling via autoregressive generation"). States carry what was
+    observed, so a decision appends only what is new.
+    """
+
+    def __init__(
+        self,
+        model: ActionModel,
+        info: TaskInfo,
+        rngs: Sequence[np.random.Generator],
+        bank: np.ndarray | None = None,
+        alpha: float = 0.0,
+        likelihood: Likelihood = BERNOULLI,
+    ) -> None:
+        """Start with empty histories.
+
+        Args:
+            model: The model.
+            info: What is known of the tasks.
+            rngs: One generator per task.
+            bank: Training contexts (n, D) to draw from; None: there are none.
+            alpha: Mass of the bank in the urn of the context model "seen", in contexts.
+            likelihood: What the model's outcomes are.
+        """
+        check_likelihood(likelihood, info)
+        features = check_array("action_features", info.action_features, "(B, A, F)", (len(info), info.n_actions, -1))
+        self._info, self._rngs, self._likelihood = info, check_rngs(rngs, len(info)), likelihood
+        general = RowByRow(model, likelihood)
+        self._start = general.start
+        self._kernel: Kernel = model.kernel() if isinstance(model, HasKernel) else general
+        if self._kernel is general:
+            general.try_out(features[0], info.context_dim)
+        # Task by task: products round differently for other numbers of rows.
+        self._state = map_tree(_join, *(self._start(task) for task in features))
+        bank = np.zeros((0, info.context_dim), np.float32) if bank is None else bank
+        self._bank = check_array("the model's bank", bank, "(n, D)", (-1, info.context_dim))
+        self._alpha = alpha
+        self._bank_rows = self._kernel.rows(self._bank)  # (n, K)
+        self._ledger = Ledger(info, self._kernel.rows)
+
+    def expected(self, contexts: np.ndarray) -> np.ndarray:
+        """Return mean rewards, (B, D) to (B, A), or (B, C, D) to (B, C, A)."""
+        found = self._kernel.predict(self._state, self._ledger.check_contexts(contexts))
+        means = self._likelihood.expected_reward(self._info.reward_fn, found)
+        return means if np.ndim(contexts) == 3 else means[:, 0]
+
+    def variance(self, contexts: np.ndarray) -> np.ndarray | None:
+        """Return the variance of those means under the belief, in the same shapes; None if the model has none."""
+        found = self._kernel.variance(self._state, self._ledger.check_contexts(contexts), self._info)
+        return found if found is None or np.ndim(contexts) == 3 else found[:, 0]
+
+    def decide(self, context: np.ndarray, action: np.ndarray) -> None:
+        """Open the next row of every task."""
+        self._ledger.decide(context, action)
+
+    def observe(self, feedback: Feedback) -> None:
+        """Learn outcomes of open rows; of one task, those that come first in ``feedback`` are appended first."""
+        task, decision, outcome = self._ledger.arrive(feedback, self._likelihood)
+        action, rows = self._ledger.actions[task, decision], self._ledger.rows[task, decision]
+        shape = (len(self._info), self._info.n_actions)
+        for part in _rounds(task):
+            given = (task[part], action[part], rows[part], outcome[part], shape)
+            self._state = self._kernel.absorb(self._state, *given)
+
+    def complete(
+        self,
+        context: np.ndarray,
+        rows: int | None = None,
+        draws: int = 1,
+        contexts: str | None = None,
+        actions: np.ndarray | None = None,
+    ) -> Completion:
+        """Return completed tables, drawn given all that was observed; see :class:`gents_gym.types.Belief`."""
+        check_integer("draws", draws, 1)
+        check_contexts(contexts)
+        ledger = self._ledger
+        t, end = ledger.time, ledger.end(rows)
+        ledger.face(context)
+        sources = Sources(len(self._bank), t + 1, ledger.n_known, self._alpha)
+        picks = CONTEXT_MODELS[contexts or default_contexts(sources)](sources, end - t - 1, draws, self._rngs)
+        imagined = self._gather(ledger.contexts, self._bank, picks)  # (B, M, T', D)
+        mapped = self._gather(ledger.rows, self._bank_rows, picks)  # (B, M, T', K)
+        features = self._kernel.features(mapped)
+        state, seen, n_actions = self._columns(actions)
+        state = map_tree(lambda part: _repeat(part, len(self._info), draws), state)
+        flat = mapped.reshape(-1, end, mapped.shape[3])  # (B·M, T', K)
+        if rows is None:
+            table = self._generate(state, flat, seen[:, :t], draws, n_actions)
+            return Completion(imagined, table, None, features, t)
+        table, weights = self._observed(seen, end, draws, n_actions)
+        table[:, :, t:] = self._generate(state, flat[:, t:], seen[:, :0], draws, n_actions)
+        return Completion(imagined, table, weights, features, t)
+
+    def fork(self, tasks: np.ndarray) -> "ActionBelief":
+        """Return an independent copy of the tasks at ``tasks``, repeats allowed, with random numbers of its own."""
+        tasks = np.asarray(tasks)
+        check_actions(tasks, len(tasks), len(self._info))
+        other = copy.copy(self)
+        n_actions = self._info.n_actions
+        other._info, other._rngs = self._info[tasks], [self._rngs[i].spawn(1)[0] for i in tasks]
+        rows = (tasks[:, None] * n_actions + np.arange(n_actions)).reshape(-1)
+        other._state = map_tree(lambda part: part[rows], self._state)
+        other._ledger = self._ledger.pick(tasks)
+        return other
+
+    def add(self, action_features: np.ndarray) -> None:
+        """Add actions with features (B, n, F), which nothing is observed of."""
+        info, n_tasks = self._info, len(self._info)
+        size = np.shape(info.action_features)[2]
+        new = check_array("action_features", action_features, "(B, n, F)", (n_tasks, -1, size))
+        started = map_tree(_join, *(self._start(task) for task in new))
+
+        def together(old: Any, fresh: Any) -> Any:
+            parts = [part.reshape(n_tasks, -1, *part.shape[1:]) for part in (old, fresh)]
+            return _join(*parts, axis=1).reshape(-1, *old.shape[1:])
+
+        self._state = map_tree(together, self._state, started)
+        features = np.concatenate([info.action_features, new], axis=1)
+        self._info = replace(info, action_features=features, n_actions=features.shape[1], texts=None)
+        self._ledger.widen(features.shape[1])
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return all that was observed and concluded as plain arrays."""
+        leaves = (np.asarray(leaf).copy() for leaf in tree_leaves(self._state))
+        return {**self._ledger.state(), **{f"state.{i}": leaf for i, leaf in enumerate(leaves)}}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Take a state that :meth:`state` returned in the place of the present one."""
+        own = {f"state.{i}": leaf for i, leaf in enumerate(tree_leaves(self._state))}
+        if state.keys() != (names := {*KEPT, *own}):
+            raise InputError(f"state must have {', '.join(sorted(names))}, got {', '.join(sorted(state))}")
+        for name, leaf in own.items():
+            if state[name].shape != (wanted := tuple(leaf.shape)):
+                raise InputError(f"{name} must have shape {wanted} for these tasks, got {state[name].shape}")
+        self._ledger.restore(state)
+        self._state = fill_tree(self._state, (_like(leaf, state[name]) for name, leaf in own.items()))
+
+    def _gather(self, own: np.ndarray, bank: np.ndarray, picks: np.ndarray) -> np.ndarray:
+        """Return own rows up to the current one, and the picked ones behind them, (B, M, T', ...)."""
+        n_tasks, draws, count = picks.shape
+        t = self._ledger.time
+        found = np.empty((n_tasks, draws, t + 1 + count, own.shape[2]), np.float32)
+        found[:, :, : t + 1] = own[:, None, : t + 1]
+        if count and picks.min() >= 0:
+            found[:, :, t + 1 :] = bank[picks]
+        elif count:
+            mine = own[np.arange(n_tasks)[:, None, None], np.maximum(-1 - picks, 0)]
+            theirs = bank[np.maximum(picks, 0)] if len(bank) else mine
+            found[:, :, t + 1 :] = np.where((picks < 0)[..., None], mine, theirs)
+        return found
+
+    def _columns(self, actions: np.ndarray | None) -> tuple[Any, np.ndarray, int]:
+        """Return the states, the observed actions (B, t) and the number of the columns that are asked for."""
+        n_tasks, n_all = len(self._info), self._info.n_actions
+        seen = self._ledger.seen[:, : self._ledger.time]
+        if actions is None:
+            return self._state, seen, n_all
+        actions = np.asarray(actions)
+        if actions.ndim != 2 or len(actions) != n_tasks or actions.dtype.kind not in "iu" or not actions.size:
+            raise InputError(f"actions must be whole numbers of shape (B, n) with B={n_tasks}, got {actions!r}")
+        if actions.min() < 0 or actions.max() >= n_all:
+            raise InputError(f"actions must lie in [0, {n_all}), got {actions.min()} to {actions.max()}")
+        rows = (np.arange(n_tasks)[:, None] * n_all + actions).reshape(-1)
+        place = np.full((n_tasks, n_all + 1), -1)  # where an action stands among the columns; -1: it does not
+        np.put_along_axis(place, actions, np.arange(actions.shape[1])[None], axis=1)
+        state = map_tree(lambda part: part[rows], self._state)
+        return state, np.take_along_axis(place, seen, axis=1), actions.shape[1]  # -1 finds the last entry, a -1
+
+    def _generate(self, state: Any, rows: np.ndarray, seen: np.ndarray, draws: int, n_actions: int) -> np.ndarray:
+        """Return generated tables (B, M, T', A) over rows (B·M, T', K), the first of which may have observed cells."""
+        n_all, n_rows, _ = rows.shape
+        played, outcomes = np.full((n_all, n_rows), -1), np.zeros((n_all, n_rows), np.float32)
+        t = seen.shape[1]
+        played[:, :t] = np.repeat(seen, draws, axis=0)
+        outcomes[:, :t] = np.repeat(self._ledger.outcomes[:, :t], draws, axis=0)
+        each = (rng for rng in self._rngs for _ in range(draws))
+        noise = np.stack([self._likelihood.noise(rng, (n_rows, n_actions)) for rng in each])
+        table = self._kernel.generate(state, rows, played, outcomes, noise)
+        return table.reshape(len(seen), draws, n_rows, n_actions)
+
+    def _observed(self, seen: np.ndarray, end: int, draws: int, n_actions: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return tables (B, M, T', A) of the observed outcomes, and weights that are 0 in the other earlier cells."""
+        t = seen.shape[1]
+        # An action's rows lie side by side, as fits read them.
+        table, weights = np.zeros((2, len(seen), draws, n_actions, end), np.float32).swapaxes(3, 4)
+        weights[:, :, t:] = 1
+        known = (seen[..., None] == np.arange(n_actions)).astype(np.float32)  # (B, t, A)
+        weights[:, :, :t] = known[:, None]
+        table[:, :, :t] = (known * self._ledger.outcomes[:, :t, None])[:, None]
+        return table, weights
+
+
+def check_state(verb: str, state: Any, size: int) -> None:
+    """Raise unless ``state``, which a model's ``verb`` returned, is a tree of arrays with a row for each action."""
+    rule = f"the model's {verb} must return an array with a row for each of {size} actions, or several, nested"
+    if not list(tree_leaves(state)):
+        raise InputError(f"{rule}, got {state!r}")
+    for leaf in tree_leaves(state):
+        if not isinstance(leaf, np.ndarray | torch.Tensor) or tuple(leaf.shape[:1]) != (size,):
+            got = tuple(leaf.shape) if isinstance(leaf, np.ndarray | torch.Tensor) else repr(leaf)
+            raise InputError(f"{rule}, got {got}")
+
+
+def check_likelihood(likelihood: Likelihood, info: TaskInfo) -> None:
+    """Raise unless the tasks' outcomes are such as the model knows."""
+    if likelihood != info.likelihood:
+        raise InputError(f"model must be of {info.likelihood} outcomes for these tasks, got {likelihood} ones")
+
+
+def _rounds(task: np.ndarray) -> Iterator[np.ndarray | slice]:
+    """Yield positions such that each part names a task at most once, in order."""
+    if len(task) < 2 or (np.diff(task) > 0).all():
+        yield slice(None)
+        return
+    left = np.arange(len(task))
+    while len(left):
+        first = np.sort(np.unique(task[left], return_index=True)[1])
+        yield left[first]
+        left = np.delete(left, first)
+
+
+def _join(*parts: Any, axis: int = 0) -> Any:
+    return torch.cat(parts, axis) if isinstance(parts[0], torch.Tensor) else np.concatenate(parts, axis)
+
+
+def _repeat(part: Any, n_tasks: int, draws: int) -> Any:
+    """Return each task's block of rows ``draws`` times."""
+    if draws == 1:
+        return part
+    blocks = part.reshape(n_tasks, 1, -1, *part.shape[1:])
+    shape = (n_tasks, draws, *blocks.shape[2:])
+    spread = blocks.expand(shape) if isinstance(part, torch.Tensor) else np.broadcast_to(blocks, shape)
+    return spread.reshape(-1, *part.shape[1:])
+
+
+def _like(leaf: Any, array: np.ndarray) -> Any:
+    return torch.from_numpy(array.copy()) if isinstance(leaf, torch.Tensor) else array.copy()

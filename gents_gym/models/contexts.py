@@ -1,0 +1,78 @@
+"""Context models say where imagined contexts come from: a bank, the task's own contexts, or known future ones.
+
+Each returns picks, whole numbers (B, M, n): i of at least 0 is context i of the model's bank, and -1 - i is context i
+of the task itself. So a context is mapped to features once, however often it is picked.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gents_gym.checks import InputError, check_choice
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What contexts can be drawn from at one moment."""
+
+    n_bank: int  # contexts in the model's bank; 0: it has none
+    n_seen: int  # contexts of the task that were seen, the current one among them
+    n_known: int  # contexts of the task that were known from the start, the first ones; 0: none
+    alpha: float  # mass of the bank in the urn, in contexts
+
+
+Rngs = Sequence[np.random.Generator]
+
+
+def pick_bank(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarray:
+    """Pick training contexts, all equally likely."""
+    if not sources.n_bank:
+        raise InputError("contexts must be 'seen' or 'given' for a model without a bank, got 'bank'")
+    return np.stack([rng.integers(sources.n_bank, size=(draws, count)) for rng in rngs])
+
+
+def pick_seen(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarray:
+    """Pick from an urn of the bank and the task's own contexts.
+
+    After t contexts, a pick is one of the task's own with probability t / (α + t).
+    """
+    n_seen = sources.n_seen
+    share = n_seen / (sources.alpha + n_seen) if sources.n_bank else 1.0
+    picks = np.stack([-1 - rng.integers(n_seen, size=(draws, count)) for rng in rngs])
+    if share == 1:
+        return picks
+    for task, rng in zip(picks, rngs, strict=True):
+        other = rng.random(task.shape) >= share
+        task[other] = rng.integers(sources.n_bank, size=int(other.sum()))
+    return picks
+
+
+def pick_given(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarray:
+    """Take the known contexts that come next; those beyond the last known one are picked as by default."""
+    if not sources.n_known:
+        raise InputError("contexts must be 'bank' or 'seen' for tasks without known contexts, got 'given'")
+    known = -1 - np.arange(sources.n_seen, min(sources.n_seen + count, sources.n_known))
+    picks = np.broadcast_to(known, (len(rngs), draws, len(known)))
+    if len(known) == count:
+        return picks
+    others = CONTEXT_MODELS[default_contexts(sources)](sources, count - len(known), draws, rngs)
+    return np.concatenate([picks, others], axis=2)
+
+
+CONTEXT_MODELS: dict[str, Callable[[Sources, int, int, Rngs], np.ndarray]] = {
+    "bank": pick_bank,
+    "seen": pick_seen,
+    "given": pick_given,
+}
+
+
+def default_contexts(sources: Sources) -> str:
+    """Return the context model that is used if none is named: the bank, or the task's own contexts without one."""
+    return "bank" if sources.n_bank else "seen"
+
+
+def check_contexts(name: str | None) -> None:
+    """Raise unless ``name`` is a context model's, or None."""
+    if name is not None:
+        check_choice("context model", name, CONTEXT_MODELS)

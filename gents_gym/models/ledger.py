@@ -1,0 +1,137 @@
+"""The ledger of B tasks: which actions were decided on in which contexts, and which outcomes have arrived."""
+
+import copy
+from collections.abc import Callable
+
+import numpy as np
+
+from gents_gym.checks import InputError, check_actions, check_array, check_integer
+from gents_gym.likelihoods import Likelihood
+from gents_gym.types import Feedback, TaskInfo
+
+GROWTH = 64  # rows that an unknown horizon is prepared for at first
+KEPT = ("contexts", "actions", "seen", "outcomes")  # what a state holds; rows follow from contexts
+
+
+class Ledger:
+    """Rows of decisions, one per task and time; row ``time`` holds the context of the decision to come.
+
+    Attributes:
+        time: t, decisions so far.
+        contexts: (B, ≥t, D) float32; known contexts to come are in their places.
+        rows: The contexts in the form in which a model reads them, (B, ≥t, K) float32; each is mapped once.
+        actions: (B, ≥t).
+        seen: The actions whose outcomes have arrived, (B, ≥t); -1 where one is still missing.
+        outcomes: (B, ≥t) float32, where they have arrived.
+        n_known: Contexts that were known from the start.
+    """
+
+    def __init__(self, info: TaskInfo, rows: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Start without decisions; ``rows`` maps contexts (..., D) to rows (..., K), each on its own."""
+        self.time, self.n_known = 0, 0
+        self._map, self._current = rows, -1  # the latest decision whose context is in its place
+        self._horizon, self._n_actions = info.horizon, info.n_actions
+        n_tasks, size, n_context = len(info), info.horizon or GROWTH, info.context_dim
+        self.contexts = np.zeros((n_tasks, size, n_context), np.float32)
+        self.rows = np.zeros((n_tasks, size, rows(np.zeros((1, n_context), np.float32)).shape[1]), np.float32)
+        self.actions, self.seen = np.full((2, n_tasks, size), -1)
+        self.outcomes = np.zeros((n_tasks, size), np.float32)
+        if info.known_contexts is not None:
+            known = check_array("known_contexts", info.known_contexts, "(B, T, D)", (n_tasks, -1, n_context))
+            self.n_known = known.shape[1]
+            self._fill(known)
+
+    def check_contexts(self, contexts: np.ndarray) -> np.ndarray:
+        """Return contexts (B, C, D), or raise unless they have that shape; (B, D) becomes (B, 1, D)."""
+        n_tasks, _, n_context = self.contexts.shape
+        if np.ndim(contexts) == 3:
+            return check_array("contexts", contexts, "(B, C, D)", (n_tasks, -1, n_context))
+        return check_array("context", contexts, "(B, D)", (n_tasks, n_context))[:, None]
+
+    def end(self, rows: int | None) -> int:
+        """Return how many rows a completed table has, with ``rows`` imputed ones, or up to the horizon."""
+        self._check_turn()
+        if rows is not None:
+            return self.time + check_integer("rows", rows, 1)
+        if self._horizon is None:
+            raise InputError("rows (the option m of an agent) must be given if the horizon is not known, got None")
+        return self._horizon
+
+    def face(self, context: np.ndarray) -> None:
+        """Make ``context`` (B, D) the current one."""
+        context = self.check_contexts(context)[:, 0]
+        t = self.time
+        self._grow(t + 1)
+        if self._current != t or not np.array_equal(self.contexts[:, t], context):
+            self.contexts[:, t], self.rows[:, t], self._current = context, self._map(context), t
+
+    def decide(self, context: np.ndarray, action: np.ndarray) -> None:
+        """Open the next row of every task."""
+        self._check_turn()
+        action = check_actions(action, len(self.contexts), self._n_actions)
+        self.face(context)
+        self.actions[:, self.time], self.seen[:, self.time] = action, -1
+        self.time += 1
+
+    def arrive(self, feedback: Feedback, likelihood: Likelihood) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Enter outcomes of open rows, and return their tasks, decisions and values, checked, (n,) each."""
+        task, decision = np.asarray(feedback.task), np.asarray(feedback.decision)
+        if task.shape != decision.shape or task.ndim != 1:
+            raise InputError(f"task and decision must have shape (n,), got {task.shape} and {decision.shape}")
+        outcome = check_array("outcome", feedback.outcome, "(n,)", task.shape)
+        likelihood.check("outcome", outcome)
+        if len(task):
+            if task.min() < 0 or task.max() >= len(self.seen):
+                raise InputError(f"task must lie in [0, {len(self.seen)}), got {task.min()} to {task.max()}")
+            if decision.min() < 0 or decision.max() >= self.time:
+                raise InputError(f"decision must be one of the {self.time} made so far, got {decision.max()}")
+            cells = task * self.time + decision
+            if (self.seen[task, decision] >= 0).any() or len(np.unique(cells)) < len(cells):
+                raise InputError("an outcome must arrive once for each decision, got one a second time")
+        self.outcomes[task, decision] = outcome
+        self.seen[task, decision] = self.actions[task, decision]
+        return task, decision, outcome
+
+    def pick(self, tasks: np.ndarray) -> "Ledger":
+        """Return a copy of the tasks at ``tasks``."""
+        other = copy.copy(self)
+        for name in (*KEPT, "rows"):
+            setattr(other, name, getattr(self, name)[tasks])
+        return other
+
+    def widen(self, n_actions: int) -> None:
+        """Admit so many actions."""
+        self._n_actions = n_actions
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return the rows so far as plain arrays."""
+        return {name: getattr(self, name)[:, : self.time].copy() for name in KEPT}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Take rows that :meth:`state` returned in the place of the present ones."""
+        n_tasks, _, n_context = self.contexts.shape
+        contexts = check_array("contexts", state["contexts"], "(B, t, D)", (n_tasks, -1, n_context))
+        self.time, self._current = contexts.shape[1], -1
+        self._fill(contexts)
+        for name in KEPT[1:]:
+            if state[name].shape != contexts.shape[:2]:
+                raise InputError(f"{name} must have shape (B, t)={contexts.shape[:2]}, got {state[name].shape}")
+            getattr(self, name)[:, : self.time] = state[name]
+
+    def _check_turn(self) -> None:
+        if self.time == self._horizon:
+            raise InputError(f"act must be called at most {self.time} times, the horizon, got one more")
+
+    def _fill(self, contexts: np.ndarray) -> None:
+        n = contexts.shape[1]
+        self._grow(n)
+        self.contexts[:, :n], self.rows[:, :n] = contexts, self._map(contexts)
+
+    def _grow(self, size: int) -> None:
+        """Make room for ``size`` rows."""
+        if size > self.contexts.shape[1]:
+            for name in (*KEPT, "rows"):
+                array = getattr(self, name)
+                room = np.zeros((len(array), max(size, 2 * array.shape[1]), *array.shape[2:]), array.dtype)
+                room[:, : array.shape[1]] = array
+                setattr(self, name, room)

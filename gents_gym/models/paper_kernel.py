@@ -1,0 +1,176 @@
+"""Fast imputation with the paper model: states and contexts in, completed tables out.
+
+Library products do the head's layers; a compiled loop does all between them. The state lives inside the head's input:
+column a of it is (x, the lower half of (XᵀX + I)^-1, β̂) of action a. A hidden unit that is always 1 carries the biases.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+
+from gents_gym.numerics.series import decay32
+
+ROWS = 1024  # actions at a time: their hidden layers stay in the second-level cache
+
+_ZERO, _ONE = np.float32(0), np.float32(1)
+
+
+class Head(NamedTuple):
+    """The head's weights, inputs first, as columns of widened layers, and what its first layer makes of Z."""
+
+    first: Tensor  # (D+P+D, wide)
+    others: list[Tensor]  # (wide, wide) each
+    last: np.ndarray  # (wide,)
+    bias: np.float32
+    by_action: Tensor  # (W, F)
+    first_bias: Tensor  # (W,)
+
+
+def impute_paper(
+    head: Head,
+    state: Any,
+    rows: np.ndarray,
+    played: np.ndarray,
+    seen: np.ndarray,
+    uniform: np.ndarray,
+) -> np.ndarray:
+    """Return the tables (B, T, A): row after row, every missing outcome is drawn and absorbed.
+
+    Args:
+        head: The paper model's head.
+        state: The model's state after all that was observed, of N = B·A actions.
+        rows: The contexts as the model's histories keep them, (B, T, K).
+        played: The action observed in a row, (B, T), -1 for none.
+        seen: Its outcome, (B, T).
+        uniform: (B, T, A).
+    """
+    first, others, last, bias, by_action, first_bias = head
+    known = state.action_features @ by_action.T + first_bias  # (N, W)
+    base = _widened(known.numpy(), first.shape[1])
+    coefficients = (state.inverse * state.products[:, None]).sum(2)
+    lower = np.tril_indices(rows.shape[2])
+    start = np.concatenate([state.inverse.numpy()[:, *lower], coefficients.numpy()], axis=1)  # (N, P+K)
+    table = np.empty_like(uniform)
+    n_all = len(base)
+    for begin in range(0, n_all, ROWS):
+        here = slice(begin, min(begin + ROWS, n_all))
+        inputs = np.empty((first.shape[0], here.stop - begin), np.float32)
+        inputs[rows.shape[2] :] = start[here].T
+        columns, known = torch.from_numpy(inputs).T, torch.from_numpy(base[here])  # the same numbers as tensors
+        tasks, actions = np.divmod(np.arange(begin, here.stop), uniform.shape[2])
+        layers = [torch.empty(here.stop - begin, first.shape[1]) for _ in range(2)]
+        for t in range(rows.shape[1]):
+            _set_contexts(inputs, rows, t, tasks)
+            torch.addmm(known, columns, first, out=layers[0])
+            for weights in others:
+                torch.mm(layers[0].relu_(), weights, out=layers[1])
+                layers.reverse()
+            _absorb(
+                inputs, layers[0].numpy(), last, bias, rows.shape[2], t, tasks, actions, played, seen, uniform, table
+            )
+    return table
+
+
+@torch.no_grad()
+def read_head(model: Any) -> Head:
+    """Return the head of a paper model."""
+    size, action_dim = model.size, model.config.action_dim
+    wide = -(-(model.config.width + 1) // 8) * 8
+    folded = model.folded.detach().numpy()
+    square = folded[:, : size * size].reshape(-1, size, size)
+    square = np.tril(square) + np.triu(square, 1).swapaxes(1, 2)  # the inverse is symmetric: one half, both weights
+    parts = [model.plain.detach().numpy()[:, action_dim:], square[:, *np.tril_indices(size)], folded[:, size * size :]]
+    first = np.zeros((sum(part.shape[1] for part in parts), wide), np.float32)
+    first[:, : model.config.width] = np.concatenate(parts, axis=1).T
+    others = []
+    for layer in model.hidden:
+        if isinstance(layer, torch.nn.Linear):
+            weights = np.zeros((wide, wide), np.float32)
+            weights[: model.config.width] = _widened(layer.weight.detach().numpy().T, wide, 0)
+            weights[model.config.width] = _widened(layer.bias.detach().numpy()[None], wide)
+            others.append(torch.from_numpy(weights))
+    last = _widened(model.last.weight.detach().numpy(), wide, 0)[0]
+    by_action = model.plain[:, :action_dim].detach()
+    return Head(
+        torch.from_numpy(first), others, last, np.float32(model.last.bias.item()), by_action, model.bias.detach()
+    )
+
+
+def _widened(values: np.ndarray, wide: int, one: float = 1) -> np.ndarray:
+    """Return (n, W) values as (n, wide): then ``one`` for the unit that carries the biases, and zeros."""
+    widened = np.zeros((len(values), wide), np.float32)
+    widened[:, : values.shape[1]] = values
+    widened[:, values.shape[1]] = one
+    return widened
+
+
+@njit(cache=True)
+def _set_contexts(inputs: np.ndarray, rows: np.ndarray, t: int, tasks: np.ndarray) -> None:
+    """Put row t of each action's task into the first D lines of the inputs."""
+    for a in range(inputs.shape[1]):
+        row = rows[tasks[a], t]
+        for k in range(len(row)):
+            inputs[k, a] = row[k]
+
+
+@njit(cache=True, fastmath=True, error_model="numpy")
+def _absorb(
+    inputs: np.ndarray,  # (D+P+D, n)
+    hidden: np.ndarray,  # (n, wide): the last hidden layer before its activation
+    last: np.ndarray,  # (wide,)
+    bias: Any,
+    size: int,  # D
+    t: int,
+    tasks: np.ndarray,  # (n,)
+    actions: np.ndarray,  # (n,)
+    played: np.ndarray,  # (B, T)
+    seen: np.ndarray,  # (B, T)
+    uniform: np.ndarray,  # (B, T, A)
+    table: np.ndarray,  # (B, T, A)
+) -> None:
+    """Draw row t's outcomes into the table, and update the statistics in the inputs with the missing ones."""
+    n = inputs.shape[1]
+    gain, error = np.empty(n, np.float32), np.empty(n, np.float32)
+    direction = np.zeros((size, n), np.float32)
+    for a in range(n):
+        logit = bias
+        for j in range(len(last)):
+            logit += last[j] * max(hidden[a, j], _ZERO)
+        e = decay32(logit)
+        high = _ONE / (_ONE + e)
+        chance = high if logit >= _ZERO else e * high
+        task, action = tasks[a], actions[a]
+        if played[task, t] == action:
+            gain[a], table[task, t, action] = _ZERO, seen[task, t]
+        else:
+            outcome = _ONE if uniform[task, t, action] < chance else _ZERO
+            gain[a], table[task, t, action] = _ONE, outcome
+        error[a] = table[task, t, action]
+    i = size
+    for k in range(size):  # direction = (XᵀX + I)^-1 x
+        for j in range(k + 1):
+            for a in range(n):
+                direction[k, a] += inputs[i, a] * inputs[j, a]
+            if j < k:
+                for a in range(n):
+                    direction[j, a] += inputs[i, a] * inputs[k, a]
+            i += 1
+    spread = np.ones(n, np.float32)
+    for k in range(size):
+        for a in range(n):
+            spread[a] += direction[k, a] * inputs[k, a]
+            error[a] -= inputs[i + k, a] * inputs[k, a]  # y − x·β̂
+    for a in range(n):
+        gain[a] /= spread[a]
+    i = size
+    for k in range(size):
+        for j in range(k + 1):
+            for a in range(n):
+                inputs[i, a] -= gain[a] * direction[k, a] * direction[j, a]
+            i += 1
+    for k in range(size):
+        for a in range(n):
+            inputs[i + k, a] += gain[a] * direction[k, a] * error[a]

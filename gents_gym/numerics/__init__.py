@@ -1,0 +1,1 @@
+"""Small numerics that several folders share."""

@@ -1,0 +1,49 @@
+"""The file of a batch of tasks: safetensors, with labels and a seal that covers both arrays and labels."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from gents_gym.checks import InputError
+from gents_gym.files import digest, write_whole
+
+FORMAT = "gents_gym.tasks.1"
+ARRAYS = ("action_features", "contexts", "outcomes", "means", "hidden_features")  # in the order of the seal
+
+
+def write_tasks(path: str | Path, arrays: dict[str, np.ndarray], labels: dict[str, Any]) -> Path:
+    """Write a batch to one file, whole or not at all.
+
+    Args:
+        path: The file.
+        arrays: By name, those of ``ARRAYS`` that the batch has.
+        labels: What the batch has beside arrays, as JSON values.
+    """
+    told = json.dumps({"format": FORMAT, **labels, "sha256": _seal(arrays, labels)})
+    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    return write_whole(path, save(whole, metadata={"tasks": told}))
+
+
+def read_tasks(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Return the arrays and labels of a file that :func:`write_tasks` wrote, or raise if it is not whole."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            labels = json.loads((file.metadata() or {})["tasks"])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        form, sealed = labels.pop("format"), labels.pop("sha256")
+        if form != FORMAT or not arrays.keys() <= {*ARRAYS}:
+            raise ValueError(f"its format is {form!r}, with {', '.join(arrays)}")
+    except (SafetensorError, OSError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"path must be a whole file written by Tasks.save, got '{path}' ({error!r})") from error
+    if _seal(arrays, labels) != sealed:
+        raise InputError(f"'{path}' is damaged: its content does not match its sha256")
+    return arrays, labels
+
+
+def _seal(arrays: dict[str, np.ndarray], labels: dict[str, Any]) -> str:
+    content = digest(*(arrays[name] for name in ARRAYS if name in arrays))
+    return digest(np.frombuffer(json.dumps([labels, content]).encode(), np.uint8))

@@ -1,0 +1,45 @@
+"""How to prepare a corpus, apart from the tools that do it: the command line is made from it."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gents_gym.tasks.headlines.models import Source
+
+
+@dataclass(frozen=True)
+class PrepareConfig:
+    """How to prepare a corpus."""
+
+    headlines: Path
+    """File of headlines: MIND's news.tsv, CSV or TSV with a header, JSON lines, or one headline per line (.txt)."""
+    format: str = "auto"
+    """mind, csv, tsv, jsonl or lines; auto: by the file's ending and first line."""
+    column: str | None = None
+    """Column of a CSV, TSV or JSON lines file; none: headline or title."""
+    max_length: int = 500
+    """Characters of a headline, at the most."""
+    encoder: str = "minilm"
+    """minilm (packaged, offline), or a transformers model: a folder or a name on the hub."""
+    pooling: str = "mean"
+    """mean over the tokens, or cls: the first token's."""
+    dimensions: int | None = None
+    """Principal components to keep; none: all of the encoder's dimensions."""
+    space: str | None = None
+    """Corpus whose embedding space to use ("bundled", or a folder), so that models trained on it fit; none: its own."""
+    sentiment: str = "vader"
+    """vader (lexicon, offline), or a transformers classifier."""
+    sentiment_label: str = "positive"
+    """Label whose probability is the sentiment, where it is a classifier."""
+    formality: str = "f-score"
+    """f-score (parts of speech, offline), or a transformers classifier."""
+    formality_label: str = "formal"
+    """Label whose probability is the formality, where it is a classifier."""
+    train: float | None = None
+    """Share (below 1) or number of training headlines; none: 0.6, and 20,000 of 100,000 or more, as in the paper."""
+    validation: float | None = None
+    """Share or number of validation headlines; none: 0.15, and 10,000 of 100,000 or more."""
+    seed: int = 0
+    """Seed of the split."""
+    about: str = ""
+    """What the headlines are, for the manifest."""
+    source: Source = field(default_factory=Source)

@@ -1,0 +1,146 @@
+"""A corpus of headlines: a folder in, texts, embeddings and scores by split out."""
+
+import hashlib
+import io
+import json
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from gents_gym.checks import InputError
+from gents_gym.files import digest, write_whole
+from gents_gym.randomness import SPLITS
+
+BUNDLED = Path(__file__).with_name("bundled")
+FORMAT = "gents_gym.news.1"
+SCORES = ("sentiment", "formality")  # φ_Z, in this order
+TEXTS, VECTORS, MANIFEST = "headlines.parquet", "embeddings.safetensors", "manifest.json"
+
+
+class Projection(NamedTuple):
+    """The affine map from an encoder's space to the one that a corpus is stored in."""
+
+    center: np.ndarray  # (E,) float32
+    basis: np.ndarray  # (E, F) float32
+
+    def apply(self, embeddings: np.ndarray) -> np.ndarray:
+        """Map (n, E) to (n, F)."""
+        return (embeddings - self.center) @ self.basis
+
+    @property
+    def space(self) -> str:
+        """A name for the space, from the numbers themselves."""
+        return digest(self.center, self.basis)[:16]
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Headlines with embeddings, which agents see, and with scores φ_Z, which nature alone knows."""
+
+    folder: Path
+    texts: np.ndarray  # (n,) of str
+    embeddings: np.ndarray  # (n, F) float32
+    scores: np.ndarray  # (n, 2) float32, mean 0 and variance 1 over the split "train"
+    splits: dict[str, np.ndarray]  # the rows of "train", "validation" and "test"
+    projection: "Projection"
+    manifest: dict[str, Any]
+
+    def __len__(self) -> int:
+        """Return the number of headlines."""
+        return len(self.texts)
+
+    def __reduce__(self) -> Any:
+        """Pickle as the folder's name: environments are copied to worker processes, megabytes need not be."""
+        return load_corpus, (self.folder,)
+
+    @cached_property
+    def space(self) -> str:
+        """The name of the space that embeddings live in: a model of one space does not fit another."""
+        return self.projection.space
+
+
+def write_corpus(
+    folder: Path,
+    headlines: list[str],
+    splits: list[str],
+    embeddings: np.ndarray,
+    scores: np.ndarray,
+    projection: Projection,
+    manifest: dict[str, Any],
+) -> None:
+    """Write a corpus to ``folder``; the manifest, which makes it one, comes last.
+
+    Args:
+        folder: A folder that exists.
+        headlines: n texts.
+        splits: The split of each.
+        embeddings: (n, F); stored as float16.
+        scores: φ_Z, (n, 2).
+        projection: The map that gave the embeddings.
+        manifest: What else to say of it.
+    """
+    columns = {"headline": headlines, "split": pa.array(splits).dictionary_encode()}
+    columns |= {name: scores[:, i].astype(np.float32) for i, name in enumerate(SCORES)}
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns), buffer, compression="zstd")
+    vectors = {"embeddings": embeddings.astype(np.float16), **projection._asdict()}
+    files = {TEXTS: buffer.getvalue(), VECTORS: save(vectors)}
+    for name, data in files.items():
+        write_whole(folder / name, data)
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    text = json.dumps(
+        {"format": FORMAT, **manifest, "space": projection.space, "sha256": hashes}, indent=2, ensure_ascii=False
+    )
+    write_whole(folder / MANIFEST, (text + "\n").encode())
+
+
+def load_corpus(folder: str | Path | None = None) -> Corpus:
+    """Read a corpus that `gents-gym news prepare` wrote; None: the bundled one, whose texts are synthetic."""
+    path = BUNDLED if folder is None else Path(folder).expanduser().resolve()
+    try:
+        manifest = (path / MANIFEST).read_bytes()
+    except OSError as error:
+        rule = "corpus must be a folder that `gents-gym news prepare` has finished"
+        raise InputError(f"{rule}, got '{folder}' without a readable {MANIFEST} ({error.strerror})") from error
+    return _load(path, manifest)
+
+
+@lru_cache(maxsize=4)  # the manifest has the files' hashes, so another content has another key
+def _load(folder: Path, text: bytes) -> Corpus:
+    try:
+        manifest = json.loads(text)
+        if manifest["format"] != FORMAT:
+            raise InputError(f"corpus '{folder}' has the format {manifest['format']!r}, but {FORMAT!r} is read here")
+        table = pq.read_table(io.BytesIO(_whole(folder, TEXTS, manifest)))
+        vectors = load(_whole(folder, VECTORS, manifest))
+        embeddings = vectors["embeddings"].astype(np.float32)
+        projection = Projection(vectors["center"], vectors["basis"])
+        scores = np.stack([table.column(name).to_numpy() for name in SCORES], axis=1)
+        split = np.array(table.column("split").to_pylist(), object)
+        texts = np.array(table.column("headline").to_pylist(), object)
+        for array in (embeddings, scores, texts):
+            array.flags.writeable = False
+    except (ValueError, KeyError, TypeError, pa.ArrowException, SafetensorError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"corpus '{folder}' is damaged: its manifest and files do not agree ({error!r})") from error
+    splits = {name: np.flatnonzero(split == name) for name in SPLITS}
+    return Corpus(folder, texts, embeddings, scores, splits, projection, manifest)
+
+
+def _whole(folder: Path, name: str, manifest: dict[str, Any]) -> bytes:
+    """Return the file's bytes, once they are what the manifest says."""
+    try:
+        data = (folder / name).read_bytes()
+    except OSError as error:
+        raise InputError(f"corpus '{folder}' is damaged: {name} cannot be read ({error.strerror})") from error
+    if hashlib.sha256(data).hexdigest() != manifest["sha256"][name]:
+        raise InputError(f"corpus '{folder}' is damaged: {name} does not match its sha256 in {MANIFEST}")
+    return data

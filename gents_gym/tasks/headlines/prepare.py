@@ -1,0 +1,249 @@
+"""From a file of headlines to a corpus: read, split, embed, score, normalise, write; a killed run goes on."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from gents_gym.checks import InputError, check_integer, check_number
+from gents_gym.files import PLAN, held, open_run, remove_parts, write_whole
+from gents_gym.tasks.headlines import score
+from gents_gym.tasks.headlines.config import PrepareConfig
+from gents_gym.tasks.headlines.corpus import MANIFEST, SCORES, Corpus, Projection, load_corpus, write_corpus
+from gents_gym.tasks.headlines.models import Classifier, Encoder
+from gents_gym.tasks.headlines.read import read_headlines
+
+PART = 512  # headlines between two saves
+SMALLEST = 20  # headlines in a split, at the least
+MIND_SIZED = 100_000  # from so many headlines on, the paper's split sizes
+PAPER_SPLIT, DEFAULT_SPLIT = (20_000, 10_000), (0.6, 0.15)  # train and validation; the rest is the test split
+FOLDS = 5  # of the ridge regressions that tell how well embeddings predict scores
+
+
+def prepare(config: PrepareConfig, out: str | Path, on_part: Callable[[int, int], None] | None = None) -> Corpus:
+    """Write the corpus to the folder ``out`` and return it.
+
+    A folder with an unfinished run of the same configuration and headlines goes on where it was and ends with the
+    same bytes; a finished one is left as it is.
+
+    Args:
+        config: How.
+        out: A new or empty folder, or that of the run to go on with.
+        on_part: Told the number of headlines done, and of all.
+    """
+    out = Path(out)
+    headlines, counts = read_headlines(config.headlines, config.format, config.column, config.max_length)
+    splits = split(headlines, config.train, config.validation, config.seed)
+    target = None if config.space is None else load_corpus(None if config.space == "bundled" else config.space)
+    _check_dimensions(config, splits.count("train"), target)
+    told = {**asdict(config), "headlines": Path(config.headlines).name}
+    plan = json.loads(json.dumps({"config": told, "rows": counts, "headlines": _digest(headlines)}))
+    if target is not None:
+        plan["space"] = target.space  # another corpus may lie in that folder by now
+    if not _finished(out, plan):
+        models = _models(config)  # bad names show before the folder is made
+        trial = models(["A headline"])  # a missing package shows here, and not after hours of embedding
+        _check_width(trial["embeddings"].shape[1], config.dimensions, target)
+        open_run(out, plan)
+        with held("out", out):
+            _check_same(out / "parts", trial)
+            embeddings, scores = _compute(headlines, models, out / "parts", on_part)
+            _finish(out, plan, headlines, splits, embeddings, scores, target)
+            _finished(out, plan)
+    return load_corpus(out)
+
+
+def split(headlines: list[str], train: float | None, validation: float | None, seed: int) -> list[str]:
+    """Return each headline's split; it depends on the headlines and the seed, and not on their order."""
+    n = len(headlines)
+    check_integer("seed", seed, 0)
+    defaults = PAPER_SPLIT if n >= MIND_SIZED else DEFAULT_SPLIT
+    sizes = []
+    for name, given, default in (("train", train, defaults[0]), ("validation", validation, defaults[1])):
+        value = default if given is None else check_number(name, given, 0, above=True)
+        sizes.append(round(value * n) if value < 1 else int(value))
+    for name, size in zip(("train", "validation", "test"), (*sizes, n - sum(sizes)), strict=True):
+        if size < SMALLEST:
+            hint = "give more headlines, or other sizes by --train and --validation"
+            raise InputError(f"the split {name!r} must have at least {SMALLEST} headlines, got {size} of {n}: {hint}")
+    order = sorted(range(n), key=lambda i: hashlib.sha256(f"{seed}:{headlines[i]}".encode()).digest())
+    splits = ["test"] * n
+    for rank, i in enumerate(order[: sum(sizes)]):
+        splits[i] = "train" if rank < sizes[0] else "validation"
+    return splits
+
+
+def _check_dimensions(config: PrepareConfig, n_train: int, target: Corpus | None) -> None:
+    if config.dimensions is not None:
+        if target is not None:
+            raise InputError(f"dimensions must be left out where space is given, got {config.dimensions}")
+        if check_integer("dimensions", config.dimensions, 1) > n_train:
+            raise InputError(f"dimensions must be at most the {n_train} training headlines, got {config.dimensions}")
+    if target is not None:
+        theirs = target.manifest["plan"]["config"]
+        for name in ("encoder", "pooling"):
+            if theirs[name] != getattr(config, name):
+                rule = (
+                    f"{name} must be {theirs[name]!r}, as that of the corpus '{config.space}' whose space is to be used"
+                )
+                raise InputError(f"{rule}, got {getattr(config, name)!r}")
+
+
+def _check_width(width: int, dimensions: int | None, target: Corpus | None) -> None:
+    if dimensions is not None and dimensions > width:
+        raise InputError(f"dimensions must be at most the encoder's {width}, got {dimensions}")
+    if target is not None and (wanted := len(target.projection.center)) != width:
+        raise InputError(f"encoder must have {wanted} dimensions, as that of the corpus given as space, got {width}")
+
+
+def _digest(headlines: list[str]) -> str:
+    return hashlib.sha256("\n".join(headlines).encode()).hexdigest()
+
+
+def _finished(out: Path, plan: dict[str, Any]) -> bool:
+    """Return whether the folder holds this corpus, done; its working files go."""
+    path = out / MANIFEST
+    if not path.exists() or load_corpus(out).manifest.get("plan") != plan:
+        return False
+    (out / PLAN).unlink(missing_ok=True)
+    shutil.rmtree(out / "parts", ignore_errors=True)
+    remove_parts(out)
+    return True
+
+
+class _Models(NamedTuple):
+    encoder: Callable[[list[str]], np.ndarray]
+    scorers: tuple[Callable[[list[str]], np.ndarray], ...]  # in the order of SCORES
+
+    def __call__(self, headlines: list[str]) -> dict[str, np.ndarray]:
+        """Return embeddings (n, E) and raw scores (n, 2)."""
+        scores = np.stack([scorer(headlines) for scorer in self.scorers], axis=1)
+        return {"embeddings": self.encoder(headlines), "scores": scores}
+
+
+def _models(config: PrepareConfig) -> _Models:
+    offline = {"sentiment": {"vader": score.sentiment}, "formality": {"f-score": score.formality}}
+    scorers = []
+    for kind in SCORES:
+        name, label = getattr(config, kind), getattr(config, f"{kind}_label")
+        scorers.append(offline[kind].get(name) or Classifier(kind, name, label, config.source))
+    return _Models(Encoder(config.encoder, config.source, config.pooling), tuple(scorers))
+
+
+def _check_same(folder: Path, trial: dict[str, np.ndarray]) -> None:
+    """Raise where the models' ``trial`` is not that of the run to go on with: folders and hubs change."""
+    folder.mkdir(exist_ok=True)
+    path = folder / "trial.safetensors"
+    kept = _saved(path)
+    if kept is None:
+        write_whole(path, save(trial))
+    elif not all(np.allclose(kept[name], trial[name], rtol=1e-3, atol=1e-3) for name in trial):
+        rule = "encoder, sentiment and formality must be the models that the unfinished run began with"
+        raise InputError(f"{rule}, got others: remove '{folder.parent}' and start again")
+
+
+def _compute(
+    headlines: list[str], models: _Models, folder: Path, on_part: Callable[[int, int], None] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return embeddings (n, E) and raw scores (n, 2); each part is saved when it is done."""
+    remove_parts(folder)
+    parts = []
+    for first in range(0, len(headlines), PART):
+        path, texts = folder / f"{first:09d}.safetensors", headlines[first : first + PART]
+        part = _saved(path)
+        if part is None:
+            part = models(texts)
+            write_whole(path, save(part))
+        parts.append(part)
+        if on_part is not None:
+            on_part(first + len(texts), len(headlines))
+    joined = [np.concatenate([part[name] for part in parts]) for name in ("embeddings", "scores")]
+    return joined[0], joined[1]
+
+
+def _saved(path: Path) -> dict[str, np.ndarray] | None:
+    try:
+        return dict(load(path.read_bytes())) if path.exists() else None
+    except SafetensorError:
+        return None  # damaged: it is computed again
+
+
+def _finish(
+    out: Path,
+    plan: dict[str, Any],
+    headlines: list[str],
+    splits: list[str],
+    embeddings: np.ndarray,
+    raw: np.ndarray,
+    target: Corpus | None,
+) -> None:
+    """Project and normalise by the training split, and write all."""
+    train = np.array([name == "train" for name in splits])
+    projection = target.projection if target else fit_projection(embeddings[train], plan["config"]["dimensions"])
+    stored = projection.apply(embeddings).astype(np.float16)
+    mean, spread = raw[train].mean(axis=0), raw[train].std(axis=0)
+    for name, value in zip(SCORES, spread, strict=True):
+        if not value > 0:
+            raise InputError(f"{name} must vary over the training headlines, got a standard deviation of {value:g}")
+    scores = (raw - mean) / spread
+    predicted = [predictability(stored[train], scores[train, i]) for i in range(len(SCORES))]
+    manifest = {
+        "about": plan["config"]["about"],
+        "sizes": {name: splits.count(name) for name in ("train", "validation", "test")},
+        "dimensions": int(stored.shape[1]),
+        "scores": {
+            name: {
+                "mean": float(mean[i]),
+                "std": float(spread[i]),
+                "share_of_commonest_value": _commonest(raw[:, i]),
+                "ridge_r2": predicted[i],
+            }
+            for i, name in enumerate(SCORES)
+        },
+        "correlation": float(np.corrcoef(scores[train].T)[0, 1]),
+        "plan": plan,
+    }
+    write_corpus(out, headlines, splits, stored, scores, projection, manifest)
+
+
+def fit_projection(embeddings: np.ndarray, dimensions: int | None) -> Projection:
+    """Return the map to principal components, or to all dimensions, of mean 0 and average variance 1.
+
+    One factor scales all of them, so that distances keep their proportions.
+
+    Args:
+        embeddings: Those of the training split, (n, E).
+        dimensions: F; None: E, unturned.
+    """
+    center = embeddings.mean(axis=0, dtype=np.float64)
+    if dimensions is None:
+        basis = np.eye(embeddings.shape[1])
+    else:
+        _, vectors = np.linalg.eigh(np.cov(embeddings, rowvar=False, dtype=np.float64))
+        basis = vectors[:, ::-1][:, :dimensions]  # (E, F), the largest first
+        basis = basis * np.sign(
+            basis[np.abs(basis).argmax(axis=0), np.arange(dimensions)]
+        )  # a sign is arbitrary: fix it
+    scale = np.sqrt(((embeddings - center) @ basis).var(axis=0).mean())
+    return Projection(center.astype(np.float32), np.ascontiguousarray(basis / scale, dtype=np.float32))
+
+
+def predictability(embeddings: np.ndarray, values: np.ndarray) -> float:
+    """Return the cross-validated R² of a ridge regression of ``values`` (n,) on ``embeddings`` (n, F)."""
+    from sklearn.linear_model import RidgeCV
+    from sklearn.model_selection import KFold, cross_val_score
+
+    folds = KFold(FOLDS, shuffle=True, random_state=0)
+    ridge = RidgeCV(np.logspace(-2, 4, 7))
+    return float(cross_val_score(ridge, embeddings.astype(np.float64), values, cv=folds).mean())
+
+
+def _commonest(values: np.ndarray) -> float:
+    return float(np.unique(values, return_counts=True)[1].max() / len(values))

@@ -1,0 +1,105 @@
+"""The contract of models: checks predictions, completed tables and beliefs, and raises at the first violation."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gents_gym import registry
+from gents_gym.checks import InputError, check_integer
+from gents_gym.construct import make_object, make_tasks
+from gents_gym.models.load import as_model, is_trained, load_model, resolve_model
+from gents_gym.testing.action_model import check_actions
+from gents_gym.testing.beliefs import check_beliefs
+from gents_gym.testing.believer import Believer, Story
+from gents_gym.testing.completions import check_completions
+from gents_gym.testing.contract import breach, explained, global_generators_left_alone
+from gents_gym.types import ActionModel, Model, TaskDistribution, TaskInfo
+
+N_TASKS, N_ACTIONS, HORIZON = 5, 4, 20
+
+
+def check_model(
+    model: Any | str | Callable[[], Any], tasks: str | TaskDistribution | None = None, *, steps: int = 10
+) -> None:
+    """Ask a model all that agents ask of one, in some seconds, and raise at the first answer that is wrong.
+
+    How well it predicts is not judged: a constant is a valid model.
+
+    Args:
+        model: A model, a class or function that makes one without arguments, ``package.module:Class`` with options
+            behind it, or what else names one: a bundled model's id, a preset or a folder.
+        tasks: The tasks that it is tried on: a task distribution or its id, options behind it; None: synthetic ones of
+            the model's outcomes.
+        steps: Decisions before most of the questions.
+
+    Raises:
+        ContractError: With what was done, expected and seen, and what to do about it.
+    """
+    check_integer("steps", steps, 2)
+    name = _name(model)
+    make = _maker(name, model)
+    first = make(None)
+    distribution = _tasks(first, tasks)
+    drawn = distribution.sample(0, range(N_TASKS), "train")
+    if drawn.horizon < steps + 4:
+        raise InputError(f"tasks must have a horizon of at least steps + 4 = {steps + 4}, got {drawn.horizon}")
+    played = np.random.default_rng(0).integers(drawn.n_actions - 1, size=(N_TASKS, drawn.horizon))  # never the last
+    story = Story(drawn, played, range(N_TASKS))
+    info = story.info()
+    made = make(info) if first is None else first
+    if isinstance(made, ActionModel):
+        check_actions(name, made, as_model(made).likelihood, drawn, steps)
+    believer = Believer(name, as_model(made))
+    others = distribution.sample(1, range(N_TASKS), "train")
+    check_beliefs(believer, Believer(name, as_model(make(info))), story, others, steps)
+    check_completions(believer, story, steps)
+
+
+def _name(model: Any) -> str:
+    if isinstance(model, str | Path):
+        return str(model)
+    name = getattr(model, "__name__", type(model).__name__)
+    return "the model" if name == "<lambda>" else str(name)
+
+
+def _maker(name: str, model: Any) -> Callable[[TaskInfo | None], Any]:
+    """Return what makes the model for tasks; without them it returns None if they decide which model it is."""
+    done, advice = "it was made", "for a class with arguments, hand in lambda: MyModel(...)"
+
+    def make(info: TaskInfo | None) -> Any:
+        with (
+            explained(f"{name} cannot be made", done=done, expected="a model", advice=advice),
+            global_generators_left_alone(name, done, "fit with a generator of its own: np.random.default_rng(0)"),
+        ):
+            made = _make(model, info)
+        if made is None or isinstance(made, Model | ActionModel):
+            return made
+        verbs = ("start", "predict", "append")
+        raise breach(
+            f"{name} is not a model",
+            done=f"it was made: {made!r}",
+            expected="an object with start, predict and append, or with begin and what else gents_gym.Model has",
+            seen=f"it lacks {[verb for verb in verbs if not hasattr(made, verb)]}",
+            advice="write the missing methods: docs/own_model.md",
+        )
+
+    return make
+
+
+def _make(model: Any, info: TaskInfo | None) -> Any:
+    if not isinstance(model, str | Path):
+        is_maker = isinstance(model, type) or (callable(model) and not isinstance(model, Model | ActionModel))
+        return model() if is_maker else model
+    if str(model) == "exact" or str(model) in registry.PRESETS:
+        return None if info is None else resolve_model(str(model), info)
+    is_plain = ":" in str(model) and not is_trained(str(model))
+    return make_object("model", str(model), {}, {}) if is_plain else load_model(model)
+
+
+def _tasks(made: Any, tasks: str | TaskDistribution | None) -> TaskDistribution:
+    if tasks is None:
+        kind = "bernoulli" if made is None else str(as_model(made).likelihood).partition("(")[0]
+        return make_tasks("synthetic", n_actions=N_ACTIONS, horizon=HORIZON, outcomes=kind)
+    return make_tasks(tasks) if isinstance(tasks, str) else tasks

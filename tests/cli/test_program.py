@@ -1,0 +1,337 @@
+"""The command line, in the process that a user starts."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gents_gym import Rollout, cli, registry
+from gents_gym.cli.summary import summary_table
+from gents_gym.evaluation.rollout import summarize
+from gents_gym.tasks.headlines.corpus import load_corpus
+
+SMALL = "gents_gym/Synthetic-v0(horizon=10)"
+WIDE = "gents_gym/Synthetic-v0(context_dim=900, horizon=2)"
+
+
+def run(*arguments, cwd=None):
+    command = [str(Path(sys.executable).with_name("gents-gym")), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def main(monkeypatch, *arguments):
+    """Run the command in this process; return the exit status."""
+    monkeypatch.setattr(sys, "argv", ["gents-gym", *map(str, arguments)])
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    try:
+        cli.main()
+    except SystemExit as stop:
+        return stop.code
+    return 0
+
+
+def test_the_module_runs_and_the_package_is_light():
+    done = subprocess.run([sys.executable, "-m", "gents_gym.cli", "list"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("environments:")
+    script = "import sys, gents_gym.cli; print(sorted({'tyro', 'rich', 'gents_gym.cli.program'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_list_names_every_id(monkeypatch, capsys):
+    assert main(monkeypatch, "list") == 0
+    shown = capsys.readouterr().out
+    for name in (*registry.ENVIRONMENTS, *registry.AGENTS, *registry.POLICIES):
+        assert f"  {name} " in shown
+
+
+def test_evaluate_prints_a_table_and_writes_a_folder(tmp_path):
+    out = tmp_path / "new" / "folder"
+    done = run(
+        "evaluate", "--env", SMALL, "--agents", "linucb", "lints(prior=fitted)", "oracle",
+        "--tasks", 5, "--seed", 1, "--training-actions", 20, "--block", 2, "--out", out,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    names = {"results.parquet", "regret.png", "manifest.json", "tasks.json", "cells", "times"}
+    assert {p.name for p in out.iterdir()} == names
+    for shown in ("linucb", "lints(prior=fitted)", "oracle *", "expected", "can be negative", str(out)):
+        assert shown in done.stdout
+    assert done.stderr == ""
+    assert json.loads((out / "manifest.json").read_text())["run"]["seed"] == 1
+
+
+def test_the_table_shows_the_summary():
+    rewards = np.arange(30.0).reshape(10, 3)
+    record = Rollout(np.zeros((10, 3), int), rewards, {"expected": rewards}, seconds=30 * 2e-6)
+    table = summary_table("env", {"a": record})
+    cells = [next(iter(column.cells)) for column in table.columns]
+    s = summarize(rewards.sum(axis=1))
+    both = f"{s['mean']:.1f} ± {s['se']:.1f}"
+    assert cells == ["a", both, both, f"{s['median']:.1f}", f"{s['q90']:.1f}", f"{s['q99']:.1f}", "2.0"]
+    assert len({s["mean"], s["se"], s["median"], s["q90"], s["q99"]}) >= 4
+
+
+def test_agents_from_the_folder_one_stands_in(tmp_path):
+    (tmp_path / "mine.py").write_text("class One:\n    def act(self, observation):\n        return 1\n")
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "registry.py").write_text("raise RuntimeError('not yours')")
+    done = run(
+        "evaluate", "--env", SMALL, "--agents", "per-task(agent=mine:One)", "--tasks", 2, "--block", 1, "--workers", 2,
+        "--out", "o", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", [[], ["evaluate"], ["report"], ["bench"], ["list"]])
+def test_help_helps(monkeypatch, capsys, command):
+    assert main(monkeypatch, *command, "--help") == 0
+    assert "usage: gents-gym" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--agents", "linucbb"], "unknown agent 'linucbb'; did you mean 'linucb'?"),
+        (["--agents", "linucb(alpha=-1)"], "alpha must be at least 0, got -1"),
+        (["--agents", "linucb", "--tasks", "0"], "tasks must be at least 1, got 0"),
+        (["--agents", "linucb", "--tasks", "x"], "Error parsing --tasks: invalid literal for int()"),
+        (["--agents", "linucb", "--seed", "-1"], "seed must be at least 0, got -1"),
+        (["--agents", "linucb", "--env", "gents_gym/Sinthetic-v0"], "env 'gents_gym/Sinthetic-v0' cannot be made"),
+        (["--agents", "linucb", "--env", "Nope-v0"], "env 'Nope-v0' cannot be made"),
+        (["--agents", "linucb", "--oracle", "logistc"], "unknown policy class 'logistc'; did you mean 'logistic'?"),
+        (["--agents", "linucb", "--taskz", "3"], "--taskz"),
+        (["--agents", "linucb(intercept=yes)"], "intercept must be True or False, got 'yes'"),
+        (["--agents", "oracle(policy=3)"], "got 3"),
+        (["--agents", "broken:Agent"], "cannot import agent 'broken:Agent': SyntaxError"),
+        (["--agents", "raising:Agent"], "agent 'raising:Agent' cannot be made: RuntimeError: no"),
+        (["--agents", "linucb", "--env", "CartPole-v1"], "envs must observe 'context' and 'action_features'"),
+        (["--agents", "linucb", "--env", f"{SMALL[:-1]}, horizon=9)"], "each once"),
+        (["--agents", "linucb", "--env", "gents_gym/Synthetic-v0(horizon=100000000000)"], "Unable to allocate"),
+        (["--agents", "linucb", "--env", SMALL, "CartPole-v1"], "envs must observe 'context' and 'action_features'"),
+        (["--agents", "linucb", "--workers", "0"], "workers must be at least 1, got 0"),
+        (["--agents", "linucb", "--backend", "rai"], "'rai'"),
+        (["--agents", "linucb", "--address", "x:1"], "address must go with the backend ray or dask, got 'x:1'"),
+        (
+            ["--agents", "ts-gen(model=synthetic-filtr)"],
+            "unknown model, and no folder: 'synthetic-filtr'; did you mean",
+        ),
+        (["--agents", "ts-gen(policy=logistik)"], "unknown policy class 'logistik'; did you mean 'logistic'?"),
+        (["--agents", "linucb(alpha=1"], "a spec must look like name or name(option=value, ...)"),
+        (["--agents", "nope:Nope"], "cannot import agent 'nope:Nope': No module named 'nope'"),
+        ([], "--agents"),
+        (["--agents", "linucb", "--agents", "lints"], "--agents must be given once, with all its values behind it"),
+        (["--agents", f"linucb(alpha={'-' * 100_000}1)"], "alpha must be a number, got '---"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_status_2(monkeypatch, capsys, tmp_path, arguments, message):
+    (tmp_path / "broken.py").write_text("class Agent(")
+    (tmp_path / "raising.py").write_text("class Agent:\n    def __init__(self):\n        raise RuntimeError('no')")
+    monkeypatch.syspath_prepend(tmp_path)
+    out = tmp_path / "out"
+    assert main(monkeypatch, "evaluate", *arguments, "--out", out) == 2
+    shown = capsys.readouterr().err.strip()
+    assert message in shown
+    assert shown.startswith("gents-gym: ")
+    assert len(shown.splitlines()) == 1
+    assert not out.exists()
+
+
+def test_an_unknown_command(monkeypatch, capsys):
+    assert main(monkeypatch, "evalute") == 2
+    assert "evalute" in capsys.readouterr().err
+
+
+def test_a_used_folder_is_refused_and_kept(monkeypatch, capsys, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    assert main(monkeypatch, "evaluate", "--agents", "linucb", "--out", tmp_path) == 2
+    assert f"out must be a new or empty folder, got '{tmp_path}'" in capsys.readouterr().err
+    assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
+    assert main(monkeypatch, "evaluate", "--agents", "linucb", "--out", tmp_path / "notes.txt") == 2
+    assert "out must be a folder, got the file" in capsys.readouterr().err
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_agents_that_fail_are_told_at_the_end(monkeypatch, capsys, tmp_path):
+    arguments = ("--agents", "lints(prior=fitted)", "random", "--training-actions", 2, "--env", WIDE, "--tasks", 2)
+    assert main(monkeypatch, "evaluate", *arguments, "--workers", 1, "--block", 1, "--out", tmp_path) == 1
+    shown = capsys.readouterr()
+    assert "random" in shown.out
+    lines = shown.err.strip().splitlines()
+    assert [line.split(" of ")[0] for line in lines] == [
+        "gents-gym: agent 'lints(prior=fitted)' failed on task 0",
+        "gents-gym: agent 'lints(prior=fitted)' failed on task 1",
+        "gents-gym: 2",
+    ]
+    assert "rows must have at least 1125 rows per action" in lines[0]
+    assert "2 of 4 blocks failed; the same command tries them again" in lines[2]
+
+
+def test_several_environments_have_a_table_and_a_figure_each(monkeypatch, capsys, tmp_path):
+    other = "gents_gym/Synthetic-v0(horizon=3)"
+    arguments = ("--env", SMALL, other, "--agents", "random", "--tasks", 2, "--workers", 1, "--out", tmp_path)
+    assert main(monkeypatch, "evaluate", *arguments) == 0
+    shown = capsys.readouterr().out
+    assert f"{SMALL}, 2 tasks" in shown
+    assert f"{other}, 2 tasks" in shown
+    names = {p.name.split("--")[0] for p in tmp_path.glob("*.png")}
+    assert names == {"regret-gents_gym-Synthetic-v0-horizon-10", "regret-gents_gym-Synthetic-v0-horizon-3"}
+
+
+def test_another_runs_folder_is_one_line(monkeypatch, capsys, tmp_path):
+    small = ("--env", SMALL, "--agents", "random", "--tasks", 2, "--workers", 1, "--out", tmp_path)
+    assert main(monkeypatch, "evaluate", *small) == 0
+    capsys.readouterr()
+    assert main(monkeypatch, "evaluate", *small, "--seed", 5) == 2
+    shown = capsys.readouterr().err.strip()
+    assert shown.endswith("seed is 0 there, 5 here")
+    assert len(shown.splitlines()) == 1
+
+
+def test_report_writes_a_page_beside_the_results(monkeypatch, capsys, tmp_path):
+    small = ("--env", SMALL, "--agents", "random", "linucb", "--tasks", 3, "--workers", 1, "--out", tmp_path)
+    assert main(monkeypatch, "evaluate", *small) == 0
+    assert main(monkeypatch, "report", tmp_path) == 0
+    page = tmp_path / "report" / "report.html"
+    assert f"open {page} in any browser" in capsys.readouterr().out
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_report_without_results_is_one_line(monkeypatch, capsys, tmp_path):
+    assert main(monkeypatch, "report", tmp_path) == 2
+    shown = capsys.readouterr().err.strip()
+    rule = f"out must be the folder of an evaluation, with a manifest.json, got '{tmp_path}'"
+    assert shown == f"gents-gym: {rule}"
+
+
+def test_ctrl_c_says_how_to_go_on(monkeypatch, capsys, tmp_path):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gents_gym.evaluation.harness.evaluate", stop)
+    assert main(monkeypatch, "evaluate", "--agents", "random", "--out", tmp_path) == 130
+    assert f"stopped; the same command goes on with what is in {tmp_path}" in capsys.readouterr().err
+
+
+def test_an_unwritable_folder(monkeypatch, capsys):
+    assert main(monkeypatch, "evaluate", "--agents", "linucb", "--out", "x" * 300) == 2
+    assert "File name too long" in capsys.readouterr().err
+    assert main(monkeypatch, "evaluate", "--agents", "linucb", "--out", "/proc/gents-gym") == 2
+    assert "out must be a writable folder, got '/proc/gents-gym'" in capsys.readouterr().err
+
+
+def test_bench_as_json(monkeypatch, capsys):
+    monkeypatch.setattr(
+        "gents_gym.bench.benchmarks.run_benchmarks", lambda: {"vector_env_speedup": 2.0, "linucb_vs_mabwiser": None}
+    )
+    assert main(monkeypatch, "bench", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"vector_env_speedup": 2.0, "linucb_vs_mabwiser": None}
+
+
+def test_train_from_an_environment_and_from_logs(monkeypatch, capsys, tmp_path):
+    small = ("--actions", 20, "--rows", 15, "--horizon", 10, "--epochs", 1)
+    assert main(monkeypatch, "train", *small, "--out", tmp_path / "filter") == 0
+    assert main(monkeypatch, "train", *small, "--preset", "paper(hidden_layers=1)", "--out", tmp_path / "paper") == 0
+    assert json.loads((tmp_path / "paper" / "config.json").read_text())["config"]["hidden_layers"] == 1
+    rng = np.random.default_rng(0)
+    log = {"action": rng.integers(8, size=200), "x": rng.normal(size=200), "outcome": rng.integers(2, size=200)}
+    pq.write_table(pa.table(log), tmp_path / "log.parquet")
+    pq.write_table(pa.table({"action": range(8), "z": rng.normal(size=8)}), tmp_path / "z.parquet")
+    logs = ("--data", tmp_path / "log.parquet", "--action-features", tmp_path / "z.parquet")
+    assert main(monkeypatch, "train", *logs, "--epochs", 1, "--out", tmp_path / "logged") == 0
+    assert "logs: log.parquet, z.parquet" in (tmp_path / "logged" / "README.md").read_text()
+    assert "filter model written to" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--preset", "filer"], "unknown preset 'filer'; did you mean 'filter'?"),
+        (["--preset", "paper(layers=2)"], "unknown size of a paper model: 'layers'"),
+        (["--data", "x.parquet"], "data and action_features must be given together, got no action_features"),
+        (["--data", "x.parquet", "--action-features", "y"], "data must be a Parquet or CSV file, got 'x.parquet'"),
+        (["--env", "CartPole-v1"], "env must be one of gents_gym's, with a task distribution, got 'CartPole-v1'"),
+        (["--epochs", "0"], "epochs must be at least 1, got 0"),
+        (["--actions", "0"], "actions must be at least 1, got 0"),
+    ],
+)
+def test_bad_training_input_is_one_line(monkeypatch, capsys, tmp_path, arguments, message):
+    out = tmp_path / "out"
+    small = ("--rows", 15, "--horizon", 10, *(() if "--actions" in arguments else ("--actions", 20)))
+    assert main(monkeypatch, "train", *small, *arguments, "--out", out) == 2
+    shown = capsys.readouterr().err.strip()
+    assert message in shown
+    assert len(shown.splitlines()) == 1
+    assert not (out / "config.json").exists()
+
+
+def test_losses_are_printed_beside_the_exact_ones(monkeypatch, capsys, tmp_path):
+    out = tmp_path / "losses.png"
+    small = ("--models", "synthetic-filter", "exact", "--actions", 30, "--env", "gents_gym/Synthetic-v0(horizon=20)")
+    assert main(monkeypatch, "losses", *small, "--out", out) == 0
+    shown = capsys.readouterr().out
+    assert "first 10" in shown
+    assert "synthetic-filter is above exact by" in shown
+    assert out.exists()
+    assert main(monkeypatch, "losses", *small, "--out", out) == 2
+    assert "out must be a new file" in capsys.readouterr().err
+    assert main(monkeypatch, "losses", "--models", "synthetic-filtr") == 2
+    assert "unknown model, and no folder: 'synthetic-filtr'" in capsys.readouterr().err
+
+
+def test_news_models_train_and_stand_beside_the_exact_twin(monkeypatch, capsys, tmp_path):
+    small = ("--actions", 40, "--rows", 15, "--horizon", 10, "--epochs", 1, "--env", "gents_gym/News-v0")
+    for name, *options in (("seeing",), ("blind", "--blind")):
+        sizes = ("--preset", "filter(context_features=0, prior_width=4)")
+        assert main(monkeypatch, "train", *small, *sizes, *options, "--out", tmp_path / name) == 0
+    assert "blind to action features" in (tmp_path / "blind" / "README.md").read_text()
+    assert "blind to action features" not in (tmp_path / "seeing" / "README.md").read_text()
+    config = json.loads((tmp_path / "blind" / "config.json").read_text())
+    assert config["config"]["prior_width"] == 4
+    assert config["notes"]["space"] == load_corpus().space
+    names = [str(tmp_path / name) for name in ("seeing", "blind")]
+    capsys.readouterr()
+    measured = ("losses", "--actions", 20, "--env", "gents_gym/News-v0(horizon=12)", "--blind", names[1])
+    assert main(monkeypatch, *measured, "--models", *names, "exact") == 0
+    shown = capsys.readouterr().out
+    assert "above exact, paired by action" in shown
+    (closed,) = [line for line in shown.splitlines() if "closes" in line]
+    assert f"from {names[1]} to exact, {names[0]} closes (± 95 %): " in closed
+    assert " over the first 1, " in closed
+    for blind, models in ((names[1], names), (names[1], [names[0], "exact"]), ("exact", [*names, "exact"])):
+        assert main(monkeypatch, *measured[:-1], blind, "--models", *models) == 2
+        assert "blind must be one of the models beside 'exact'" in capsys.readouterr().err
+
+
+def test_news_from_invented_headlines_to_an_environment(monkeypatch, capsys, tmp_path):
+    lines, out = tmp_path / "lines.txt", tmp_path / "corpus"
+    assert main(monkeypatch, "news", "invent", "--count", 160, "--seed", 3, "--out", lines) == 0
+    assert len(lines.read_text().splitlines()) == 160
+    assert main(monkeypatch, "news", "prepare", "--headlines", lines, "--dimensions", 4, "--out", out) == 0
+    shown = capsys.readouterr().out
+    assert "160 rows, 0 empty and 0 repeated ones left out: 96 train, 24 validation, 40 test" in shown
+    assert f'gym.make("gents_gym/News-v0", corpus="{out}")' in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["invent", "--count", "0", "--out", "x"], "count must be at least 1, got 0"),
+        (["invent", "--out", "lines.txt"], "out must be a new file, got 'lines.txt'"),
+        (["prepare", "--headlines", "no.txt", "--out", "x"], "headlines must be a readable file, got 'no.txt'"),
+        (["prepare", "--headlines", "lines.txt", "--out", "x"], "the split 'train' must have at least 20 headlines"),
+        (["prepare", "--headlines", "lines.txt"], "--out"),
+    ],
+)
+def test_bad_news_input_is_one_line(monkeypatch, capsys, tmp_path, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lines.txt").write_text("One\nTwo\n")
+    assert main(monkeypatch, "news", *arguments) == 2
+    shown = capsys.readouterr().err.strip()
+    assert message in shown
+    assert len(shown.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["lines.txt"]

@@ -1,0 +1,93 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from gents_gym import Rollout
+from gents_gym.checks import InputError
+from gents_gym.evaluation.store import Evaluation
+from gents_gym.report.analysis import curve, distribution, measures, rliable_scores, summary_rows, totals
+
+REGRETS = ("oracle", "expected", "best")
+
+
+def record(seed, n_tasks=40, horizon=30, regrets=REGRETS, **given):
+    rng = np.random.default_rng(seed)
+    steps = {name: rng.gamma(0.5, size=(n_tasks, horizon)) - 0.2 for name in regrets}
+    rewards = rng.random((n_tasks, horizon))
+    return Rollout(np.zeros((n_tasks, horizon), int), rewards, steps, tuple(range(n_tasks)), **given)
+
+
+def evaluation(records, agents):
+    return Evaluation({"agents": list(agents), "env": list(records)}, records, {})
+
+
+def test_rows_agree_with_pandas_and_scipy():
+    records = {"a": record(0, seconds=2.4), "b": record(1, privileged=True)}
+    rows = summary_rows("env", records)
+    assert [(row["env"], row["agent"], row["privileged"], row["tasks"]) for row in rows] == [
+        ("env", "a", False, 40),
+        ("env", "b", True, 40),
+    ]
+    assert rows[0]["ms_per_decision"] == pytest.approx(2.4e3 / (40 * 30))
+    assert np.isnan(rows[1]["ms_per_decision"])
+    for row, found in zip(rows, records.values(), strict=True):
+        for measure in (*REGRETS, "reward"):
+            steps = found.rewards if measure == "reward" else found.regret[measure]
+            sums = pd.DataFrame(steps).sum(axis=1)
+            assert row[f"{measure}_mean"] == pytest.approx(sums.mean())
+            assert row[f"{measure}_se"] == pytest.approx(stats.sem(sums))
+            assert row[f"{measure}_median"] == pytest.approx(sums.median())
+            assert row[f"{measure}_q90"] == pytest.approx(sums.quantile(0.9))
+            assert row[f"{measure}_q99"] == pytest.approx(sums.quantile(0.99))
+
+
+def test_what_all_agents_have_is_measured():
+    assert measures({"a": record(0), "b": record(1, regrets=("best",))}) == ("best", "reward")
+    assert measures({"a": record(0, regrets=())}) == ("reward",)
+
+
+def test_curves_keep_the_ends_and_agree_with_a_loop():
+    found = record(0, horizon=30)
+    steps, mean, error = curve(found, "expected", points=7)
+    assert steps[0] == 1
+    assert steps[-1] == 30
+    assert len(steps) == 7
+    for step, here, spread in zip(steps, mean, error, strict=True):
+        sums = [sum(task[:step]) for task in found.regret["expected"]]
+        assert here == pytest.approx(np.mean(sums))
+        assert spread == pytest.approx(stats.sem(sums))
+    assert list(curve(found, "expected")[0]) == list(range(1, 31))
+
+
+def test_distributions_are_empirical():
+    found = record(0, n_tasks=50)
+    values, shares = distribution(found, "best")
+    expected = stats.ecdf(totals(found, "best")).cdf
+    assert np.allclose(values, expected.quantiles)
+    assert np.allclose(shares, expected.probabilities)
+    few, their_shares = distribution(found, "best", points=5)
+    assert (few[0], few[-1], len(few)) == (values[0], values[-1], 5)
+    assert np.allclose(their_shares, expected.evaluate(few))
+
+
+def test_scores_have_rliables_shape():
+    long, short = record(0, horizon=30), record(1, horizon=10)
+    found = evaluation({"one": {"a": long, "b": record(2)}, "two": {"a": short}}, "ab")
+    scores = rliable_scores(found)
+    assert list(scores) == ["a"]
+    assert scores["a"].shape == (40, 2)
+    assert np.allclose(scores["a"], np.stack([long.rewards.mean(axis=1), short.rewards.mean(axis=1)], axis=1))
+    assert np.allclose(rliable_scores(found, "best")["a"][:, 1], -short.regret["best"].mean(axis=1))
+
+
+def test_scores_count_the_decisions_that_were_made():
+    ended = Rollout(np.array([[0, 0], [0, -1]]), np.array([[1.0, 0.0], [1.0, np.nan]]))
+    assert rliable_scores(evaluation({"env": {"a": ended}}, "a"))["a"].tolist() == [[0.5], [1.0]]
+
+
+def test_scores_need_an_agent_everywhere():
+    with pytest.raises(InputError, match="an agent that has played all environments, got none"):
+        rliable_scores(evaluation({"one": {"a": record(0)}, "two": {"b": record(1)}}, "ab"))
+    with pytest.raises(InputError, match="unknown measure 'bst'; did you mean 'best'"):
+        rliable_scores(evaluation({"one": {"a": record(0)}}, "a"), "bst")
