@@ -23,6 +23,7 @@ ALLOWED = {  # beside itself
     "taskfile": {"checks", "files"},
     "types": {"checks", "files", "likelihoods", "taskfile"},
     "construct": LEAVES | {"types"},
+    "theory": LEAVES,
     "tasks": LEAVES | {"types"},
     "envs": COMMON | {"tasks"},
     "models": COMMON,
