@@ -13,7 +13,7 @@ from gents_gym.likelihoods import BERNOULLI, Likelihood
 from gents_gym.models.contexts import CONTEXT_MODELS, Sources, check_contexts, default_contexts
 from gents_gym.models.ledger import KEPT, Ledger
 from gents_gym.models.tree import fill_tree, map_tree, tree_leaves
-from gents_gym.types import ActionModel, Completion, Feedback, Model, TaskInfo
+from gents_gym.types import ActionModel, Completion, Feedback, TaskInfo
 
 
 class Kernel(Protocol):
@@ -118,7 +118,7 @@ class RowByRow:
 
     def features(self, rows: np.ndarray) -> np.ndarray | None:
         """Return the model's features of the contexts; None if it names none."""
-        return self._model.context_features(rows) if isinstance(self._model, Model) else None
+        return ask_optional(self._model, "context_features", rows)
 
     def predict(self, state: Any, contexts: np.ndarray) -> np.ndarray:
         """Return the parameters of every action's outcome, (B, C, D) to (B, C, A, ...)."""
@@ -379,8 +379,17 @@ def check_state(verb: str, state: Any, size: int) -> None:
             raise InputError(f"{rule}, got {got}")
 
 
+def ask_optional(model: Any, method: str, *arrays: np.ndarray) -> np.ndarray | None:
+    """Return what a method answers that a per-action model may have; None if it has none."""
+    found = getattr(model, method, None)
+    return None if found is None else found(*arrays)
+
+
 def check_likelihood(likelihood: Likelihood, info: TaskInfo) -> None:
     """Raise unless the tasks' outcomes are such as the model knows."""
+    if not isinstance(likelihood, Likelihood):
+        rule = "the model's likelihood must be a Bernoulli, Gaussian or Categorical of gents_gym"
+        raise InputError(f"{rule}, got {likelihood!r}")
     if likelihood != info.likelihood:
         raise InputError(f"model must be of {info.likelihood} outcomes for these tasks, got {likelihood} ones")
 
