@@ -234,6 +234,8 @@ class ActionBelief:
     def observe(self, feedback: Feedback) -> None:
         """Learn outcomes of open rows; of one task, those that come first in ``feedback`` are appended first."""
         task, decision, outcome = self._ledger.arrive(feedback, self._likelihood)
+        if not len(task):
+            return
         action, rows = self._ledger.actions[task, decision], self._ledger.rows[task, decision]
         shape = (len(self._info), self._info.n_actions)
         for part in _rounds(task):
@@ -338,6 +340,8 @@ class ActionBelief:
             raise InputError(f"actions must be whole numbers of shape (B, n) with B={n_tasks}, got {actions!r}")
         if actions.min() < 0 or actions.max() >= n_all:
             raise InputError(f"actions must lie in [0, {n_all}), got {actions.min()} to {actions.max()}")
+        if (np.diff(np.sort(actions, axis=1), axis=1) == 0).any():
+            raise InputError(f"actions must differ from each other within a task, got {actions.tolist()}")
         rows = (np.arange(n_tasks)[:, None] * n_all + actions).reshape(-1)
         place = np.full((n_tasks, n_all + 1), -1)  # where an action stands among the columns; -1: it does not
         np.put_along_axis(place, actions, np.arange(actions.shape[1])[None], axis=1)

@@ -159,20 +159,27 @@ def _check_reward(believer: Believer, story: Story, steps: int) -> None:
 
 
 def _check_late(believer: Believer, story: Story, steps: int) -> None:
-    """Check outcomes that arrive later: several at once, and of some tasks alone."""
+    """Check outcomes that arrive later: none, several at once, and of some tasks alone."""
     found = ask(believer.begin(story, steps + 2), story, steps + 2)
     belief = believer.begin(story, steps)
+    before = ask(belief, story, steps + 2)
     for t in (steps, steps + 1):
         belief.call("decide", story.tasks.contexts[:, t].copy(), story.actions[:, t].copy())
+    belief.call("observe", Feedback(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)))
+    rule, done = f"{believer.name}: a decision without an outcome changes what is expected", "two decisions were made"
+    advice = "learn in observe, when outcomes arrive; decide only notes the context and the action"
+    check_same(rule, before, ask(belief, story, steps + 2), f"{done}, and no outcome arrived", advice, belief.draws)
     task = np.array([3, 1, 3, 1])  # not in order, not all
     outcome = np.stack([story.outcome(steps), story.outcome(steps + 1)])[[0, 0, 1, 1], task]
     belief.call("observe", Feedback(task, steps + np.array([0, 0, 1, 1]), outcome))
+    found[[0, 2, 4]] = before[[0, 2, 4]]
     check_same(
         f"{believer.name}: outcomes that arrive late are learned otherwise",
-        found[[1, 3]],
-        ask(belief, story, steps + 2)[[1, 3]],
-        "two decisions were made, then both outcomes of tasks 3 and 1 arrived in one feedback, and none of the others",
+        found,
+        ask(belief, story, steps + 2),
+        f"{done}, then both outcomes of tasks 3 and 1 arrived in one feedback, and none of the others",
         "take task, decision and outcome from the feedback: entry i is of task[i] and of its decision[i]",
+        belief.draws,
     )
 
 

@@ -245,6 +245,19 @@ class TakesTheLatestDecision(SoundBelief):
         super().observe(replace(feedback, decision=np.full_like(feedback.decision, self.outcomes.shape[1] - 1)))
 
 
+class LearnsInDecide(SoundBelief):
+    """Takes an action that is played for a good one until the outcome is there."""
+
+    def decide(self, context, action):
+        super().decide(context, action)
+        self.outcomes[:, -1] = 1
+
+
+class FailsWithoutOutcomes(SoundBelief):
+    def observe(self, feedback):
+        super().observe(replace(feedback, outcome=feedback.outcome - 0 * feedback.outcome.max()))
+
+
 class ForksShare(SoundBelief):
     """Copies nothing: rows of one list."""
 
@@ -529,6 +542,8 @@ DEFECTS = {
     "ignores rewards": (IgnoresRewards, "ignores the reward function"),
     "feedback in order": (TakesFeedbackInOrder, "outcomes that arrive late are learned otherwise"),
     "latest decision": (TakesTheLatestDecision, "outcomes that arrive late are learned otherwise"),
+    "learns in decide": (LearnsInDecide, "a decision without an outcome changes what is expected"),
+    "fails without outcomes": (FailsWithoutOutcomes, "fails in observe"),
     "forks in order": (ForksInOrder, "a fork does not believe what the original believes"),
     "forks forget": (ForksForget, "a fork does not believe what the original believes"),
     "forking changes": (ForkingChanges, "fork changes what the original believes"),
