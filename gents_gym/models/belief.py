@@ -337,11 +337,15 @@ class ActionBelief:
             return self._state, seen, n_all
         actions = np.asarray(actions)
         if actions.ndim != 2 or len(actions) != n_tasks or actions.dtype.kind not in "iu" or not actions.size:
-            raise InputError(f"actions must be whole numbers of shape (B, n) with B={n_tasks}, got {actions!r}")
+            raise InputError(
+                f"actions must be whole numbers of shape (B, n) with B={n_tasks}, got {actions.dtype}{actions.shape}"
+            )
         if actions.min() < 0 or actions.max() >= n_all:
             raise InputError(f"actions must lie in [0, {n_all}), got {actions.min()} to {actions.max()}")
-        if (np.diff(np.sort(actions, axis=1), axis=1) == 0).any():
-            raise InputError(f"actions must differ from each other within a task, got {actions.tolist()}")
+        twice = (np.diff(np.sort(actions, axis=1), axis=1) == 0).any(axis=1)
+        if twice.any():
+            task = int(twice.argmax())
+            raise InputError(f"actions must differ from each other, got {actions[task].tolist()} for task {task}")
         rows = (np.arange(n_tasks)[:, None] * n_all + actions).reshape(-1)
         place = np.full((n_tasks, n_all + 1), -1)  # where an action stands among the columns; -1: it does not
         np.put_along_axis(place, actions, np.arange(actions.shape[1])[None], axis=1)
