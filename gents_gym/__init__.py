@@ -12,9 +12,22 @@ from gents_gym.envs.register import register_tasks
 from gents_gym.evaluation.regret import RecordRegret, VectorRecordRegret
 from gents_gym.evaluation.rollout import Rollout, rollout
 from gents_gym.likelihoods import Bernoulli, Categorical, Gaussian
-from gents_gym.types import ActionRows, Agent, Belief, Feedback, Model, PolicyClass, TaskDistribution, TaskInfo, Tasks
+from gents_gym.types import (
+    ActionModel,
+    ActionRows,
+    Agent,
+    Belief,
+    Completion,
+    Feedback,
+    Model,
+    PolicyClass,
+    TaskDistribution,
+    TaskInfo,
+    Tasks,
+)
 
 __all__ = [
+    "ActionModel",
     "ActionRows",
     "Agent",
     "BanditEnv",
@@ -22,6 +35,7 @@ __all__ = [
     "Belief",
     "Bernoulli",
     "Categorical",
+    "Completion",
     "EvaluationConfig",
     "ExactModel",
     "Feedback",

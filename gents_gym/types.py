@@ -387,6 +387,15 @@ class Resolves(Protocol):
         ...
 
 
+@runtime_checkable
+class Selective(Protocol):
+    """An agent that cannot play all tasks, and says so before anything is played."""
+
+    def check(self, info: TaskInfo) -> None:
+        """Raise an :class:`gents_gym.InputError` unless tasks like the first of these can be played."""
+        ...
+
+
 class Policy(Protocol):
     """A fitted policy for each of B tasks: it plays the action of the highest score."""
 
@@ -526,7 +535,11 @@ class ActionModel(Protocol):
     """A sequence model of single actions: the three methods that a belief can be made from.
 
     A state is an array with a row for each of N actions, or tuples, lists or dictionaries of such arrays. Methods take
-    and return float32 NumPy arrays; those of a ``torch.nn.Module`` take and return tensors.
+    float32 NumPy arrays and return NumPy arrays; those of a ``torch.nn.Module`` take and return tensors.
+
+    A model may also have a ``likelihood`` (without it, outcomes are 0 and 1), a ``bank`` of contexts (n, D) to imagine
+    from (without it, a task's own), and ``context_features`` and ``action_context_features`` as in :class:`Model`,
+    which take and return NumPy arrays.
     """
 
     def start(self, action_features: Any) -> Any:

@@ -11,6 +11,7 @@ import pytest
 import gents_gym
 
 ROOT = Path(gents_gym.__file__).parent
+TESTS = Path(__file__).parent
 LEAVES = {"checks", "files", "likelihoods", "numerics", "randomness", "registry"}  # anyone may import them
 COMMON = LEAVES | {"types", "construct"}
 ALLOWED = {  # beside itself
@@ -62,6 +63,111 @@ def test_imports_go_one_way(path):
 def test_every_rule_is_of_something():
     parts = {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in MODULES}
     assert parts == ALLOWED.keys()
+
+
+TESTED_ELSEWHERE = {  # modules without a test file of their own name, and the file that tests them
+    "agents/lints.py": "agents/test_linear.py",
+    "agents/linucb.py": "agents/test_linear.py",
+    "agents/oracle.py": "evaluation/test_regret.py",
+    "agents/policy.py": "agents/test_ts_gen.py",
+    "agents/random.py": "agents/test_contract.py",
+    "bench/": "bench/test_benchmarks.py",
+    "cli/": "cli/test_program.py",
+    "evaluation/sealed.py": "evaluation/test_store.py",
+    "experiments/": "experiments/test_reproduce.py",
+    "models/filter.py": "models/test_sequence.py",
+    "models/paper.py": "models/test_sequence.py",
+    "policies/binary.py": "policies/test_logistic.py",
+    "policies/features.py": "models/test_context_kernel.py",
+    "policies/least_squares_kernel.py": "policies/test_least_squares.py",
+    "policies/logistic_kernel.py": "policies/test_logistic.py",
+    "policies/mlp_kernel.py": "policies/test_mlp.py",
+    "policies/table.py": "policies/test_estimator.py",
+    "policies/tilts.py": "policies/test_constrained.py",
+    "registry.py": "test_construct.py",
+    "tasks/headlines/config.py": "tasks/headlines/test_prepare.py",
+    "testing/believer.py": "testing/test_beliefs.py",
+    "testing/completions.py": "testing/test_beliefs.py",
+    "testing/contract.py": "testing/test_agent.py",
+    "testing/copies.py": "testing/test_beliefs.py",
+    "testing/distribution.py": "testing/test_vector_env.py",
+    "testing/draws.py": "testing/test_beliefs.py",
+    "testing/player.py": "testing/test_agent.py",
+    "testing/privilege.py": "testing/test_agent.py",
+    "testing/tables.py": "testing/test_vector_env.py",
+    "testing/watched.py": "testing/test_vector_env.py",
+}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_module_has_its_tests(path):
+    part = path.relative_to(ROOT)
+    if path.name in ("__init__.py", "__main__.py"):
+        return  # names that are gathered, and a call
+    named = TESTS / part.parent / f"test_{part.name}"
+    elsewhere = (TESTED_ELSEWHERE.get(key) for key in (part.as_posix(), f"{part.parts[0]}/"))
+    assert named.exists() or any(other is not None for other in elsewhere), f"{part} has no tests: write {named}"
+
+
+def test_tests_elsewhere_are_there():
+    for module, tests in TESTED_ELSEWHERE.items():
+        assert (ROOT / module).exists(), f"{module} is gone"
+        assert (TESTS / tests).exists(), f"{tests} is gone"
+
+
+ASKS = {"hasattr", "getattr", "isinstance", "issubclass", "type", "callable", "vars", "dir"}
+OF_A_MODEL = re.compile("model|belief|kernel", re.IGNORECASE)
+USABLE = {"load", "contexts"}  # of gents_gym.models: models by name, and the names of context models
+
+
+def probes(source):
+    """Yield where an agent's source asks what its model is, instead of asking the model."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gents_gym.models"):
+            names = node.module.split(".")[2:] or [alias.name for alias in node.names]
+            yield from (f"line {node.lineno}: imports {name}" for name in names[:1] if name not in USABLE)
+        elif isinstance(node, ast.Call):
+            asked = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            of_inspect = isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "inspect"
+            about = " ".join(ast.unparse(part) for part in node.args)
+            if (asked in ASKS or of_inspect) and OF_A_MODEL.search(about):
+                yield f"line {node.lineno}: {ast.unparse(node)}"
+        elif isinstance(node, ast.Match) and OF_A_MODEL.search(ast.unparse(node.subject)):
+            yield f"line {node.lineno}: match {ast.unparse(node.subject)}"
+        elif isinstance(node, ast.Attribute) and node.attr in ("__class__", "__dict__"):
+            yield f"line {node.lineno}: {ast.unparse(node)}"
+        elif isinstance(node, ast.ExceptHandler) and node.type and "AttributeError" in ast.unparse(node.type):
+            yield f"line {node.lineno}: except {ast.unparse(node.type)}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "agents").glob("*.py")), ids=lambda path: path.name)
+def test_agents_do_not_probe_models(path):
+    assert list(probes(path.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "hasattr(self.model, 'impute')",
+        "getattr(model, 'maps', None)",
+        "isinstance(self._held.model, FilterModel)",
+        "x = type(model) is PaperModel",
+        "inspect.signature(self.model.begin)",
+        "callable(belief.variance)",
+        "match self.model:\n    case Filter(): pass",
+        "try:\n    model.bank\nexcept AttributeError:\n    pass",
+        "model.__class__",
+        "from gents_gym.models.filter import FilterModel",
+        "from gents_gym.models import exact",
+    ],
+)
+def test_a_probe_is_found(source):
+    assert list(probes(source))
+
+
+def test_asking_other_things_is_no_probe():
+    source = "from gents_gym.models.load import resolve_model\nisinstance(policy, str)\nself.model.begin(info, rngs)"
+    assert list(probes(source)) == []
 
 
 def test_storage_draws_nothing():

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder
+from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
 from gents_gym.checks import InputError, check_number, check_rngs
 from gents_gym.models.load import check_model_name
 from gents_gym.randomness import Draws
@@ -23,13 +23,20 @@ class Greedy:
         """Check the options."""
         check_model_name(self.model)
 
+    def check(self, info: TaskInfo) -> None:
+        """Raise unless the model fits tasks like the first of these."""
+        first, rngs, context = first_task(info)
+        trial = Greedy(self.model)
+        trial.reset(first, rngs)
+        trial.scores(context)
+
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._held = BeliefHolder(self.model, info, rngs)
 
     def scores(self, context: np.ndarray) -> np.ndarray:
         """Return the predicted mean rewards, (B, D) to (B, A)."""
-        return self._held.belief.expected(context)
+        return self._held.expected(context)
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest prediction."""
@@ -52,6 +59,10 @@ class EpsilonGreedy:
         if check_number("epsilon", self.epsilon, 0) > 1:
             raise InputError(f"epsilon must be at most 1, got {self.epsilon}")
         self._greedy = Greedy(self.model)
+
+    def check(self, info: TaskInfo) -> None:
+        """Raise unless the model fits tasks like the first of these."""
+        self._greedy.check(info)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
@@ -81,6 +92,10 @@ class Softmax:
         """Check the options."""
         check_number("temperature", self.temperature, 0, above=True)
         self._greedy = Greedy(self.model)
+
+    def check(self, info: TaskInfo) -> None:
+        """Raise unless the model fits tasks like the first of these."""
+        self._greedy.check(info)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""

@@ -7,8 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from gents_gym.agents.linear import FeatureMap, LinearPosterior, LinearPrior, choose_prior, fit_prior
+from gents_gym.agents.on_model import first_task
 from gents_gym.checks import InputError, check_actions, check_array, check_choice, check_number, check_rngs
-from gents_gym.models.load import check_model_name, resolve_model
+from gents_gym.models.load import begin_belief, check_model_name
 from gents_gym.randomness import Draws
 from gents_gym.types import ActionRows, TaskInfo
 
@@ -34,6 +35,11 @@ class NeuralLinearTS:
         check_model_name(self.model)
         check_choice("prior", self.prior, ["isotropic", "fitted"])
         check_number("noise", self.noise, 0, above=True)
+
+    def check(self, info: TaskInfo) -> None:
+        """Raise unless the model has features of tasks like the first of these."""
+        first, _, context = first_task(info)
+        self._model_features(first)(first.action_features, context[:, None])
 
     def fit(self, rows: ActionRows) -> Self:
         """Fit the prior to historical rows; the isotropic prior needs none."""
@@ -68,8 +74,8 @@ class NeuralLinearTS:
 
     def _model_features(self, info: TaskInfo) -> FeatureMap:
         """Return the model's features as a function of arrays, (..., F) and (..., D) to (..., K) in float64."""
-        model = resolve_model(self.model, info)
-        model.begin(info, [np.random.default_rng(0)] * len(info))  # raises where the model does not fit the tasks
+        first, rngs, _ = first_task(info)
+        model, _ = begin_belief(self.model, first, rngs)  # raises if the model does not fit the tasks
 
         def features(action_features: np.ndarray, contexts: np.ndarray) -> np.ndarray:
             found = model.action_context_features(action_features, contexts)

@@ -6,10 +6,15 @@ from typing import Any
 import numpy as np
 
 from gents_gym.checks import check_array
-from gents_gym.models.load import resolve_model
-from gents_gym.types import Feedback, Model, TaskInfo
+from gents_gym.models.load import begin_belief
+from gents_gym.types import Feedback, TaskInfo
 
 DEFAULT_MODEL = "filter"
+
+
+def first_task(info: TaskInfo) -> tuple[TaskInfo, list[np.random.Generator], np.ndarray]:
+    """Return the first of the tasks, a generator and a context (1, D), to try an agent with."""
+    return info[0], [np.random.default_rng(0)], np.zeros((1, info.context_dim), np.float32)
 
 
 class BeliefHolder:
@@ -17,9 +22,13 @@ class BeliefHolder:
 
     def __init__(self, model: Any, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks with a model, or with what names one."""
-        self.model: Model = resolve_model(model, info)
-        self.belief = self.model.begin(info, rngs)
-        self._tasks, self._time = np.arange(len(info)), 0
+        self.model, self.belief = begin_belief(model, info, rngs)
+        self._tasks, self._n_actions, self._time = np.arange(len(info)), info.n_actions, 0
+
+    def expected(self, context: np.ndarray) -> np.ndarray:
+        """Return the mean rewards that the model expects, (B, D) to (B, A)."""
+        found = self.belief.expected(context)
+        return check_array("what the model expects", found, "(B, A)", (len(self._tasks), self._n_actions), np.float64)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the belief what was played, (B, D) and (B,), and what came of it, (B,)."""

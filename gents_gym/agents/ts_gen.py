@@ -1,11 +1,11 @@
 """Generative Thompson sampling: complete the table, fit a policy to it, play its action."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder
+from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
 from gents_gym.agents.policy import FittedPolicy, check_policy, choose_policy
 from gents_gym.checks import InputError, check_flag, check_integer, check_number
 from gents_gym.models.contexts import check_contexts
@@ -41,6 +41,13 @@ class TSGen:
     def resolve(self, info: TaskInfo) -> str:
         """Return the policy class that is fitted in these tasks, as a text that names it."""
         return choose_policy(self.policy, resolve_model(self.model, info), info).name
+
+    def check(self, info: TaskInfo) -> None:
+        """Raise unless model, policy class and context model fit tasks like the first of these."""
+        first, rngs, context = first_task(info)
+        trial = replace(self)
+        trial.reset(first, rngs)
+        trial._held.belief.complete(context, 1, 1, self.contexts)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
@@ -93,6 +100,10 @@ class GenUCB:
     def resolve(self, info: TaskInfo) -> str:
         """Return the policy class that is fitted in these tasks, as a text that names it."""
         return self._sampler.resolve(info)
+
+    def check(self, info: TaskInfo) -> None:
+        """Raise unless model, policy class and context model fit tasks like the first of these."""
+        self._sampler.check(info)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""

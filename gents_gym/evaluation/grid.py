@@ -5,7 +5,8 @@ import importlib.metadata
 import json
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from gents_gym.evaluation.environments import make_envs
 from gents_gym.evaluation.rollout import own_tasks, task_info
 from gents_gym.evaluation.sources import code_hashes, commit
 from gents_gym.randomness import SPLITS
-from gents_gym.types import Agent, Privileged, Resolves, TaskInfo
+from gents_gym.types import Agent, Privileged, Resolves, Selective, TaskInfo
 
 FORMAT = "gents_gym.evaluation.1"
 PACKAGES = ("gymnasium", "numba", "numpy", "pyarrow", "scipy", "torch")  # whose versions may show in the results
@@ -110,6 +111,9 @@ def plan(config: EvaluationConfig) -> Manifest:
         make_policy(config.oracle)
     agents = {spec: make_agent(spec) for spec in config.agents}
     infos = {env: first_info(env, config.split, config.seed) for env in config.env}
+    for env, info in infos.items():
+        for spec, agent in agents.items():
+            _check_play(env, spec, agent, info)
     resolved = {
         env: {spec: text for spec, agent in agents.items() if (text := resolved_policy(env, spec, agent, info))}
         for env, info in infos.items()
@@ -128,6 +132,22 @@ def plan(config: EvaluationConfig) -> Manifest:
     }
 
 
+def _check_play(env: str, spec: str, agent: Agent, info: TaskInfo) -> None:
+    """Raise if an agent says that it cannot play tasks like ``info``."""
+    if isinstance(agent, Selective):
+        with _cannot_play(env, spec):
+            agent.check(info)
+
+
+@contextmanager
+def _cannot_play(env: str, spec: str) -> Iterator[None]:
+    """Name agent and environment in front of what is refused inside."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"agent {spec!r} cannot play {env!r}: {error}") from error
+
+
 def first_info(env: str, split: str, seed: int) -> TaskInfo:
     """Return what an agent may know of the first task; one that cannot be drawn raises."""
     envs = make_envs(env, 1, split)
@@ -144,10 +164,8 @@ def resolved_policy(env: str, spec: str, agent: Agent, info: TaskInfo) -> str | 
     """
     if not isinstance(agent, Resolves):
         return None
-    try:
+    with _cannot_play(env, spec):
         text = agent.resolve(info)
-    except InputError as error:
-        raise InputError(f"agent {spec!r} cannot play {env!r}: {error}") from error
     return text if parse_spec(spec)[1].get("policy") is None else None
 
 

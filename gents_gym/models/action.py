@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gents_gym.likelihoods import BERNOULLI, Likelihood
-from gents_gym.models.belief import ActionBelief
+from gents_gym.models.belief import ActionBelief, ask_optional
 from gents_gym.types import ActionModel, TaskInfo
 
 
@@ -14,8 +14,9 @@ from gents_gym.types import ActionModel, TaskInfo
 class PerAction:
     """A model of ``start``, ``predict`` and ``append``.
 
-    The inner model may also have a ``likelihood`` (binary outcomes if not) and a ``bank`` of contexts (n, D); without
-    one, imagined contexts are the task's own.
+    The inner model may also have a ``likelihood`` (binary outcomes if not), a ``bank`` of contexts (n, D), without
+    which imagined contexts are the task's own, and the methods ``context_features`` and ``action_context_features`` of
+    :class:`gents_gym.types.Model`.
     """
 
     model: ActionModel
@@ -30,8 +31,10 @@ class PerAction:
         bank = getattr(self.model, "bank", None)
         return ActionBelief(self.model, info, rngs, None if bank is None else np.asarray(bank), 0.0, self.likelihood)
 
-    def context_features(self, contexts: np.ndarray) -> None:
-        """Return None: the three methods name no features."""
+    def context_features(self, contexts: np.ndarray) -> np.ndarray | None:
+        """Return the inner model's features of contexts, (..., D) to (..., K); None if it has none."""
+        return ask_optional(self.model, "context_features", contexts)
 
-    def action_context_features(self, action_features: np.ndarray, contexts: np.ndarray) -> None:
-        """Return None: the three methods name no features."""
+    def action_context_features(self, action_features: np.ndarray, contexts: np.ndarray) -> np.ndarray | None:
+        """Return the inner model's features, (..., F) and (..., D) to (..., K); None if it has none."""
+        return ask_optional(self.model, "action_context_features", action_features, contexts)

@@ -13,7 +13,7 @@ from gents_gym.likelihoods import BERNOULLI, Likelihood
 from gents_gym.models.contexts import CONTEXT_MODELS, Sources, check_contexts, default_contexts
 from gents_gym.models.ledger import KEPT, Ledger
 from gents_gym.models.tree import fill_tree, map_tree, tree_leaves
-from gents_gym.types import ActionModel, Completion, Feedback, Model, TaskInfo
+from gents_gym.types import ActionModel, Completion, Feedback, TaskInfo
 
 
 class Kernel(Protocol):
@@ -118,7 +118,7 @@ class RowByRow:
 
     def features(self, rows: np.ndarray) -> np.ndarray | None:
         """Return the model's features of the contexts; None if it names none."""
-        return self._model.context_features(rows) if isinstance(self._model, Model) else None
+        return ask_optional(self._model, "context_features", rows)
 
     def predict(self, state: Any, contexts: np.ndarray) -> np.ndarray:
         """Return the parameters of every action's outcome, (B, C, D) to (B, C, A, ...)."""
@@ -234,6 +234,8 @@ class ActionBelief:
     def observe(self, feedback: Feedback) -> None:
         """Learn outcomes of open rows; of one task, those that come first in ``feedback`` are appended first."""
         task, decision, outcome = self._ledger.arrive(feedback, self._likelihood)
+        if not len(task):
+            return
         action, rows = self._ledger.actions[task, decision], self._ledger.rows[task, decision]
         shape = (len(self._info), self._info.n_actions)
         for part in _rounds(task):
@@ -335,9 +337,15 @@ class ActionBelief:
             return self._state, seen, n_all
         actions = np.asarray(actions)
         if actions.ndim != 2 or len(actions) != n_tasks or actions.dtype.kind not in "iu" or not actions.size:
-            raise InputError(f"actions must be whole numbers of shape (B, n) with B={n_tasks}, got {actions!r}")
+            raise InputError(
+                f"actions must be whole numbers of shape (B, n) with B={n_tasks}, got {actions.dtype}{actions.shape}"
+            )
         if actions.min() < 0 or actions.max() >= n_all:
             raise InputError(f"actions must lie in [0, {n_all}), got {actions.min()} to {actions.max()}")
+        twice = (np.diff(np.sort(actions, axis=1), axis=1) == 0).any(axis=1)
+        if twice.any():
+            task = int(twice.argmax())
+            raise InputError(f"actions must differ from each other, got {actions[task].tolist()} for task {task}")
         rows = (np.arange(n_tasks)[:, None] * n_all + actions).reshape(-1)
         place = np.full((n_tasks, n_all + 1), -1)  # where an action stands among the columns; -1: it does not
         np.put_along_axis(place, actions, np.arange(actions.shape[1])[None], axis=1)
@@ -379,8 +387,17 @@ def check_state(verb: str, state: Any, size: int) -> None:
             raise InputError(f"{rule}, got {got}")
 
 
+def ask_optional(model: Any, method: str, *arrays: np.ndarray) -> np.ndarray | None:
+    """Return what a method answers that a per-action model may have; None if it has none."""
+    found = getattr(model, method, None)
+    return None if found is None else found(*arrays)
+
+
 def check_likelihood(likelihood: Likelihood, info: TaskInfo) -> None:
     """Raise unless the tasks' outcomes are such as the model knows."""
+    if not isinstance(likelihood, Likelihood):
+        rule = "the model's likelihood must be a Bernoulli, Gaussian or Categorical of gents_gym"
+        raise InputError(f"{rule}, got {likelihood!r}")
     if likelihood != info.likelihood:
         raise InputError(f"model must be of {info.likelihood} outcomes for these tasks, got {likelihood} ones")
 

@@ -79,18 +79,26 @@ class Ledger:
         if task.shape != decision.shape or task.ndim != 1:
             raise InputError(f"task and decision must have shape (n,), got {task.shape} and {decision.shape}")
         outcome = check_array("outcome", feedback.outcome, "(n,)", task.shape)
+        if not len(task):
+            return task.astype(np.int64), decision.astype(np.int64), outcome
         likelihood.check("outcome", outcome)
-        if len(task):
-            if task.min() < 0 or task.max() >= len(self.seen):
-                raise InputError(f"task must lie in [0, {len(self.seen)}), got {task.min()} to {task.max()}")
-            if decision.min() < 0 or decision.max() >= self.time:
-                raise InputError(f"decision must be one of the {self.time} made so far, got {decision.max()}")
-            cells = task * self.time + decision
-            if (self.seen[task, decision] >= 0).any() or len(np.unique(cells)) < len(cells):
-                raise InputError("an outcome must arrive once for each decision, got one a second time")
+        self._check_open(task, decision)
         self.outcomes[task, decision] = outcome
         self.seen[task, decision] = self.actions[task, decision]
         return task, decision, outcome
+
+    def _check_open(self, task: np.ndarray, decision: np.ndarray) -> None:
+        """Raise unless each pair (n,) names a row without an outcome, once."""
+        if task.dtype.kind not in "iu" or decision.dtype.kind not in "iu":
+            raise InputError(f"task and decision must be whole numbers, got {task.dtype} and {decision.dtype}")
+        if task.min() < 0 or task.max() >= len(self.seen):
+            raise InputError(f"task must lie in [0, {len(self.seen)}), got {task.min()} to {task.max()}")
+        if decision.min() < 0 or decision.max() >= self.time:
+            got = f"{decision.min()} to {decision.max()}"
+            raise InputError(f"decision must be one of the {self.time} made so far, from 0 on, got {got}")
+        cells = task * self.time + decision
+        if (self.seen[task, decision] >= 0).any() or len(np.unique(cells)) < len(cells):
+            raise InputError("an outcome must arrive once for each decision, got one a second time")
 
     def pick(self, tasks: np.ndarray) -> "Ledger":
         """Return a copy of the tasks at ``tasks``."""
@@ -111,11 +119,17 @@ class Ledger:
         """Take rows that :meth:`state` returned in the place of the present ones."""
         n_tasks, _, n_context = self.contexts.shape
         contexts = check_array("contexts", state["contexts"], "(B, t, D)", (n_tasks, -1, n_context))
+        if self._horizon is not None and contexts.shape[1] > self._horizon:
+            raise InputError(f"state must have at most {self._horizon} rows, the horizon, got {contexts.shape[1]}")
+        for name in KEPT[1:]:
+            check_array(name, state[name], "(B, t)", contexts.shape[:2])
+        actions, seen = state["actions"], state["seen"]
+        if not np.isin(actions, np.arange(self._n_actions)).all() or not ((seen == -1) | (seen == actions)).all():
+            rule = f"actions must lie in [0, {self._n_actions}), and seen must be -1 or the action"
+            raise InputError(f"{rule}, got other numbers in the state")
         self.time, self._current = contexts.shape[1], -1
         self._fill(contexts)
         for name in KEPT[1:]:
-            if state[name].shape != contexts.shape[:2]:
-                raise InputError(f"{name} must have shape (B, t)={contexts.shape[:2]}, got {state[name].shape}")
             getattr(self, name)[:, : self.time] = state[name]
 
     def _check_turn(self) -> None:

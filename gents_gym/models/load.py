@@ -1,9 +1,12 @@
 """Models by name: a bundled model's id, a preset, a folder or ``package.module:Class`` becomes a model."""
 
 import json
+from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from gents_gym import registry
 from gents_gym.checks import InputError, check_choice
@@ -11,7 +14,7 @@ from gents_gym.construct import find, make_object, parse_spec
 from gents_gym.models.action import PerAction
 from gents_gym.models.exact import ExactModel
 from gents_gym.models.sequence import FORMAT, SequenceModel
-from gents_gym.types import ActionModel, Model, TaskInfo
+from gents_gym.types import ActionModel, Belief, Model, TaskInfo
 
 WEIGHTS = Path(__file__).parent / "weights"
 
@@ -102,6 +105,16 @@ def resolve_model(model: Any, info: TaskInfo) -> Model:
     if ":" in str(model) and not is_trained(str(model)):
         return as_model(make_object("model", str(model), {}, {}))
     return _load_fitting(model, info)
+
+
+def begin_belief(model: Any, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> tuple[Model, Belief]:
+    """Return the model that ``model`` is or names, and its belief of B new tasks, or raise if that is none."""
+    found = resolve_model(model, info)
+    belief = found.begin(info, rngs)
+    if not isinstance(belief, Belief):
+        verbs = "expected, variance, decide, observe, complete, fork, add, state and restore"
+        raise InputError(f"the model's begin must return a belief with {verbs} (docs/own_model.md), got {belief!r}")
+    return found, belief
 
 
 def is_trained(spec: str) -> bool:

@@ -2,14 +2,16 @@
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from gents_gym.checks import InputError
 from gents_gym.randomness import stream
-from gents_gym.testing.contract import breach, explained, global_generators_left_alone
-from gents_gym.types import Belief, Completion, Feedback, Model, RewardFn, TaskInfo, Tasks
+from gents_gym.testing.contract import ContractError, breach, explained, global_generators_left_alone
+from gents_gym.testing.player import origin
+from gents_gym.types import Belief, Completion, Feedback, Model, TaskInfo, Tasks
 
 RNG_ADVICE = "draw all randomness of task i from rngs[i], which begin is given"
 EXACT, ROUGH = 1e-4, 0.15  # tolerances: of rounding, and of predictions that are made with random numbers
@@ -62,7 +64,7 @@ class Story:
         """Return what came of decision t, (n,)."""
         return self.tasks.outcomes[np.arange(len(self.actions)), t, self.actions[:, t]].copy()
 
-    def info(self, reward_fn: RewardFn | None = None) -> TaskInfo:
+    def info(self) -> TaskInfo:
         """Return what may be known."""
         tasks = self.tasks
         texts = None if tasks.texts is None else tasks.texts.tolist()
@@ -71,7 +73,7 @@ class Story:
             tasks.n_actions,
             tasks.context_dim,
             tasks.horizon,
-            reward_fn or tasks.reward_fn,
+            tasks.reward_fn,
             texts,
             tasks.space,
             tasks.likelihood,
@@ -105,7 +107,7 @@ class WatchedBelief:
                     seen="its numbers have changed",
                     advice="work on a copy: array.copy(), or a = a + b in place of a += b",
                 )
-        answer = copy.deepcopy(answer) if isinstance(answer, np.ndarray | dict | Completion) else answer
+        answer = copy.deepcopy(answer) if isinstance(answer, np.ndarray | Completion) else answer
         if self.scribble:
             for array in arrays:
                 array[...] = 0
@@ -117,7 +119,7 @@ class WatchedBelief:
         for rng in self.rngs:
             rng.bit_generator.state = stream(1, "agent", 0).bit_generator.state
         first = [str(rng.bit_generator.state) for rng in self.rngs]
-        found = self.call("expected", contexts.copy())
+        found = np.asarray(self.call("expected", contexts.copy()))
         self.draws |= first != [str(rng.bit_generator.state) for rng in self.rngs]
         for rng, state in zip(self.rngs, kept, strict=True):
             rng.bit_generator.state = state
@@ -144,14 +146,12 @@ class Believer:
     name: str
     model: Model
 
-    def begin(
-        self, story: Story, steps: int = 0, reward_fn: RewardFn | None = None, scribble: bool = False
-    ) -> WatchedBelief:
-        """Return the belief of a story's tasks after its first ``steps`` decisions."""
+    def begin(self, story: Story, steps: int = 0, scribble: bool = False, **changes: Any) -> WatchedBelief:
+        """Return the belief of a story's tasks after its first ``steps`` decisions; ``changes`` are of the info."""
         tasks = story.tasks
         where = f"{steps} decisions in {len(tasks)} tasks of {tasks.n_actions} actions"
         rngs = [stream(0, "agent", i) for i in story.numbers]
-        info = story.info(reward_fn)
+        info = replace(story.info(), **changes)
         begun = watched(self.name, "begin", f"begin was called, {where}", lambda: self.model.begin(info, rngs))
         missing = [verb for verb in VERBS if not callable(getattr(begun, verb, None))]
         if missing:
@@ -184,6 +184,16 @@ def watched(name: str, verb: str, done: str, call: Callable[[], Any]) -> Any:
         global_generators_left_alone(name, done, RNG_ADVICE),
     ):
         return call()
+
+
+def unless_refused(call: Callable[[], Any]) -> Any:
+    """Return what ``call`` returns; None if it refuses by an InputError."""
+    try:
+        return call()
+    except ContractError as error:
+        if isinstance(origin(error), InputError):
+            return None
+        raise
 
 
 def check_same(

@@ -9,12 +9,15 @@ import numpy as np
 from gents_gym import registry
 from gents_gym.checks import InputError, check_integer
 from gents_gym.construct import make_object, make_tasks
+from gents_gym.likelihoods import Likelihood
 from gents_gym.models.load import as_model, is_trained, load_model, resolve_model
 from gents_gym.testing.action_model import check_actions
 from gents_gym.testing.beliefs import check_beliefs
 from gents_gym.testing.believer import Believer, Story
 from gents_gym.testing.completions import check_completions
 from gents_gym.testing.contract import breach, explained, global_generators_left_alone
+from gents_gym.testing.copies import check_copies
+from gents_gym.testing.draws import check_draws
 from gents_gym.types import ActionModel, Model, TaskDistribution, TaskInfo
 
 N_TASKS, N_ACTIONS, HORIZON = 5, 4, 20
@@ -41,6 +44,8 @@ def check_model(
     name = _name(model)
     make = _maker(name, model)
     first = make(None)
+    if first is not None:
+        _check_likelihood(name, as_model(first).likelihood)
     distribution = _tasks(first, tasks)
     drawn = distribution.sample(0, range(N_TASKS), "train")
     if drawn.horizon < steps + 4:
@@ -49,12 +54,14 @@ def check_model(
     story = Story(drawn, played, range(N_TASKS))
     info = story.info()
     made = make(info) if first is None else first
-    if isinstance(made, ActionModel):
-        check_actions(name, made, as_model(made).likelihood, drawn, steps)
     believer = Believer(name, as_model(made))
+    if isinstance(made, ActionModel):
+        check_actions(name, made, believer.model.likelihood, drawn, steps)
     others = distribution.sample(1, range(N_TASKS), "train")
     check_beliefs(believer, Believer(name, as_model(make(info))), story, others, steps)
+    check_copies(believer, story, others, steps)
     check_completions(believer, story, steps)
+    check_draws(believer, story, steps)
 
 
 def _name(model: Any) -> str:
@@ -69,11 +76,12 @@ def _maker(name: str, model: Any) -> Callable[[TaskInfo | None], Any]:
     done, advice = "it was made", "for a class with arguments, hand in lambda: MyModel(...)"
 
     def make(info: TaskInfo | None) -> Any:
-        with (
-            explained(f"{name} cannot be made", done=done, expected="a model", advice=advice),
-            global_generators_left_alone(name, done, "fit with a generator of its own: np.random.default_rng(0)"),
-        ):
-            made = _make(model, info)
+        with global_generators_left_alone(name, done, "fit with a generator of its own: np.random.default_rng(0)"):
+            if isinstance(model, str | Path):
+                made = _make_named(str(model), info)
+            else:
+                with explained(f"{name} cannot be made", done=done, expected="a model", advice=advice):
+                    made = model() if _is_maker(model) else model
         if made is None or isinstance(made, Model | ActionModel):
             return made
         verbs = ("start", "predict", "append")
@@ -88,14 +96,26 @@ def _maker(name: str, model: Any) -> Callable[[TaskInfo | None], Any]:
     return make
 
 
-def _make(model: Any, info: TaskInfo | None) -> Any:
-    if not isinstance(model, str | Path):
-        is_maker = isinstance(model, type) or (callable(model) and not isinstance(model, Model | ActionModel))
-        return model() if is_maker else model
-    if str(model) == "exact" or str(model) in registry.PRESETS:
-        return None if info is None else resolve_model(str(model), info)
-    is_plain = ":" in str(model) and not is_trained(str(model))
-    return make_object("model", str(model), {}, {}) if is_plain else load_model(model)
+def _is_maker(model: Any) -> bool:
+    return isinstance(model, type) or (callable(model) and not isinstance(model, Model | ActionModel))
+
+
+def _make_named(model: str, info: TaskInfo | None) -> Any:
+    if model == "exact" or model in registry.PRESETS:
+        return None if info is None else resolve_model(model, info)
+    is_plain = ":" in model and not is_trained(model)
+    return make_object("model", model, {}, {}) if is_plain else load_model(model)
+
+
+def _check_likelihood(name: str, likelihood: Any) -> None:
+    if not isinstance(likelihood, Likelihood):
+        raise breach(
+            f"{name} does not say what an outcome is",
+            done="its likelihood was asked for",
+            expected="gents_gym.Bernoulli(), Gaussian() or Categorical(n_outcomes)",
+            seen=repr(likelihood),
+            advice="write likelihood = gents_gym.Gaussian() in the class; without one, outcomes are 0 and 1",
+        )
 
 
 def _tasks(made: Any, tasks: str | TaskDistribution | None) -> TaskDistribution:
