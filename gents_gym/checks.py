@@ -13,6 +13,10 @@ class InputError(ValueError):
     """An argument breaks a documented rule; the message says which, and what was given."""
 
 
+class InputTypeError(InputError, TypeError):
+    """An argument has the wrong type or an unknown name, for which Python's own functions raise a TypeError."""
+
+
 class TaskError(InputError):
     """One task of a batch breaks a rule; ``position`` tells which."""
 
@@ -33,7 +37,7 @@ def need(module: str, what: str, extra: str) -> Any:
 def check_integer(name: str, value: Any, minimum: int) -> int:
     """Return ``value`` as an int, or raise unless it is a whole number of at least ``minimum``."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise InputError(f"{name} must be a whole number, got {value!r}")
+        raise InputTypeError(f"{name} must be a whole number, got {value!r}")
     if value < minimum:
         raise InputError(f"{name} must be at least {minimum}, got {value}")
     return int(value)
@@ -42,7 +46,7 @@ def check_integer(name: str, value: Any, minimum: int) -> int:
 def check_number(name: str, value: Any, minimum: float = -math.inf, *, above: bool = False) -> float:
     """Return ``value`` as a float, or raise unless it is finite and at least (``above``: over) ``minimum``."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
-        raise InputError(f"{name} must be a number, got {value!r}")
+        raise InputTypeError(f"{name} must be a number, got {value!r}")
     if not math.isfinite(value):
         raise InputError(f"{name} must be finite, got {value}")
     if value < minimum or (above and value == minimum):
@@ -53,7 +57,7 @@ def check_number(name: str, value: Any, minimum: float = -math.inf, *, above: bo
 def check_flag(name: str, value: Any) -> bool:
     """Return ``value`` as a bool, or raise unless it is one."""
     if not isinstance(value, bool | np.bool_):
-        raise InputError(f"{name} must be True or False, got {value!r}")
+        raise InputTypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
 
 
@@ -62,9 +66,19 @@ def check_choice(kind: str, value: Any, choices: Iterable[str]) -> str:
     known = list(choices)
     if value in known:
         return str(value)
+    raise InputError(f"unknown {kind} {value!r}; {_hint(value, known)}")
+
+
+def check_option(kind: str, option: str, choices: Iterable[str]) -> None:
+    """Raise unless ``kind`` has the keyword argument ``option``; the error has Python's words, which libraries read."""
+    if option not in (known := list(choices)):
+        problem = f"unexpected keyword argument {option!r}"
+        raise InputTypeError(f"unknown option of {kind}: {problem}; {_hint(option, known)}")
+
+
+def _hint(value: Any, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(str(value), known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known)) or 'none'}"
-    raise InputError(f"unknown {kind} {value!r}; {hint}")
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known)) or 'none'}"
 
 
 def check_array(name: str, value: Any, axes: str, shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
@@ -72,7 +86,7 @@ def check_array(name: str, value: Any, axes: str, shape: tuple[int, ...], dtype:
     try:
         array = np.asarray(value, dtype=dtype)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be an array of numbers, got {type(value).__name__}") from error
+        raise InputTypeError(f"{name} must be an array of numbers, got {type(value).__name__}") from error
     fits = array.ndim == len(shape) and all(want in (-1, got) for want, got in zip(shape, array.shape, strict=True))
     if not fits:
         wanted = axes if -1 in shape else f"{axes}=({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
@@ -105,7 +119,7 @@ def check_actions(value: Any, n_tasks: int, n_actions: int) -> np.ndarray:
     if actions.dtype.kind == "f" and np.isnan(actions).any():
         raise TaskError("action must be a whole number, got nan", int(np.isnan(actions).argmax()))
     if actions.dtype.kind not in "iu":
-        raise InputError(f"action must be a whole number, got dtype {actions.dtype}")
+        raise InputTypeError(f"action must be a whole number, got dtype {actions.dtype}")
     if actions.min() < 0 or actions.max() >= n_actions:
         position = int(((actions < 0) | (actions >= n_actions)).argmax())
         raise TaskError(f"action must lie in [0, {n_actions}), got {actions[position]}", position)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gents_gym import registry
-from gents_gym.checks import InputError, check_choice
+from gents_gym.checks import InputError, check_choice, check_option
 from gents_gym.likelihoods import Likelihood
 from gents_gym.types import Agent, PolicyClass, RewardFn, TaskDistribution, identity
 
@@ -159,7 +159,7 @@ def make_object(kind: str, spec: str, known: Mapping[str, str], options: Mapping
     parameters = _parameters(kind, name, constructor)
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         for option in options:
-            check_choice(f"option of {kind} {name!r}:", option, parameters)
+            check_option(f"{kind} {name!r}", option, parameters)
     required = [p.name for p in parameters.values() if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
     for option in required:
         if option not in options:

@@ -63,7 +63,7 @@ def test_agents_by_id_options_and_class():
     [
         ("linucbb", r"unknown agent 'linucbb'; did you mean 'linucb'\?"),
         ("qqqqq", r"unknown agent 'qqqqq'; known: .*epsilon-greedy, .*greedy, lints, linucb"),
-        ("linucb(alhpa=1)", r"unknown option of agent 'linucb': 'alhpa'; did you mean 'alpha'\?"),
+        ("linucb(alhpa=1)", r"option of agent 'linucb': unexpected keyword argument 'alhpa'; did you mean 'alpha'\?"),
         ("linucb(alpha=-1)", "alpha must be at least 0, got -1"),
         ("linucb(alpha=x)", "alpha must be a number, got 'x'"),
         ("lints(prior=fited)", r"unknown prior 'fited'; did you mean 'fitted'\?"),
@@ -93,7 +93,7 @@ def test_a_reward_function_by_name():
     assert make_tasks("synthetic", reward_fn="numpy:square").reward_fn is np.square
     with pytest.raises(InputError, match=r"unknown reward function 'identty'; did you mean 'identity'\?"):
         make_tasks("synthetic", reward_fn="identty")
-    with pytest.raises(InputError, match=r"unknown option of task distribution 'synthetic': 'n_action'"):
+    with pytest.raises(InputError, match=r"task distribution 'synthetic': unexpected keyword argument 'n_action'"):
         make_tasks("synthetic", n_action=3)
 
 

@@ -1,6 +1,7 @@
 """Gymnasium environments: thin views of a batch of tasks."""
 
-from gents_gym.envs.bandit import BanditEnv, BanditVectorEnv
+from gents_gym.envs.bandit import BanditEnv
 from gents_gym.envs.previous import PreviousStep, VectorPreviousStep
+from gents_gym.envs.vector import BanditVectorEnv
 
 __all__ = ["BanditEnv", "BanditVectorEnv", "PreviousStep", "VectorPreviousStep"]

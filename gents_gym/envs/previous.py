@@ -1,15 +1,18 @@
 """Wrappers that show the previous action and reward, and the time, for agents whose memory is a recurrent network."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from gents_gym.checks import InputError, check_flag
+from gents_gym.envs.bases import VectorWrapperBase, WrapperBase
 
 LATEST = 50.0  # more than log(1 + any number of decisions)
 
@@ -28,7 +31,7 @@ def _extend(space: spaces.Space[Any], actions: spaces.Space[Any], time: bool) ->
     return spaces.Dict({**space.spaces, **added})
 
 
-class PreviousStep(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class PreviousStep(WrapperBase, RecordConstructorArgs):
     """Adds ``previous_action`` (one-hot, (A,)) and ``previous_reward`` ((1,)) to the observation; zeros at reset.
 
     With ``time=True`` also ``time`` ((1,)), the logarithm of one plus the number of decisions so far: it needs no
@@ -63,7 +66,7 @@ class PreviousStep(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return {**observation, "previous_action": taken, "previous_reward": np.array([reward], np.float32), **time}
 
 
-class VectorPreviousStep(VectorWrapper[Any, Any, Any, Any, Any]):
+class VectorPreviousStep(VectorWrapperBase):
     """The vector form of :class:`PreviousStep`: ``previous_action`` (B, A), ``previous_reward`` and ``time`` (B, 1)."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any], time: bool = False) -> None:

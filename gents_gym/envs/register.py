@@ -13,8 +13,8 @@ from gents_gym.construct import make_tasks
 from gents_gym.types import TaskDistribution
 
 ENTRY_POINT = "gents_gym.envs.bandit:BanditEnv"
-VECTOR_ENTRY_POINT = "gents_gym.envs.bandit:BanditVectorEnv"
-ENV_ARGUMENTS = ("tasks", "num_envs", "split", "autoreset_mode", "render_mode")  # no distribution's option
+VECTOR_ENTRY_POINT = "gents_gym.envs.vector:BanditVectorEnv"
+ENV_ARGUMENTS = ("tasks", "num_envs", "split", "autoreset_mode", "copy", "render_mode")  # no distribution's option
 
 
 def register_tasks(env_id: str, tasks: str | Callable[..., TaskDistribution], /, **options: Any) -> None:

@@ -1,27 +1,40 @@
-"""The bridge to stable-baselines3: a Gymnasium vector environment in, a stable-baselines3 ``VecEnv`` out."""
+"""The bridge to stable-baselines3: makes a Gymnasium vector environment one of its ``VecEnv``."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
-from gents_gym.checks import InputError, need
+from gents_gym.checks import InputError, InputTypeError, need
+from gents_gym.envs.vector import BanditVectorEnv
 
 VecEnv: Any = need("stable_baselines3.common.vec_env", "gents_gym.envs.sb3", "sb3").VecEnv
+MASKED = (BanditVectorEnv, SyncVectorEnv, AsyncVectorEnv)  # their reset takes a mask
 
 
 class SB3VecEnv(VecEnv):  # type: ignore[misc]
     """All slots of a native vector environment, stepped at once, for ``PPO(policy, SB3VecEnv(envs))`` and the like.
 
-    The seed that an algorithm sets starts the environment's stream at the next reset, which tells every slot its
-    tasks; ``set_options`` hands its options to the vector environment. A slot has no attributes or methods of its own.
+    stable-baselines3 expects a slot that ends to begin again in the same step. An environment of another autoreset
+    mode is reset by the bridge, so any mode will do. The seed that an algorithm sets starts the environment's stream
+    at the next reset, which decides every slot's tasks; ``set_options`` hands its options to the vector environment.
+    A slot has no attributes or methods of its own.
     """
 
     def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
-        """Wrap a vector environment, wrappers around it included; its autoreset mode must be SAME_STEP."""
-        if not isinstance(envs, VectorEnv) or envs.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
-            raise InputError(f"envs must be a vector environment with the autoreset mode SAME_STEP, got {envs!r}")
+        """Wrap a vector environment, wrappers around it included.
+
+        One whose autoreset mode is not SAME_STEP must be ours or Gymnasium's ``SyncVectorEnv`` or ``AsyncVectorEnv``:
+        others need not know how to reset some slots only.
+        """
+        if not isinstance(envs, VectorEnv):
+            raise InputTypeError(f"envs must be a vector environment, as gym.make_vec makes, got {envs!r}")
+        self._same_step = envs.metadata.get("autoreset_mode") is AutoresetMode.SAME_STEP
+        if not self._same_step and not isinstance(envs.unwrapped, MASKED):
+            raise InputError(f"envs must have the autoreset mode SAME_STEP or know options['reset_mask'], got {envs!r}")
         self.envs = envs
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
 
@@ -31,7 +44,7 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         self._reset_seeds()
         self._reset_options()
         self.reset_infos = _by_slot(info, self.num_envs)
-        return _writable(observation)
+        return observation
 
     def step_async(self, actions: np.ndarray) -> None:
         """Take the actions (B,) of the next step."""
@@ -40,14 +53,27 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
     def step_wait(self) -> tuple[Any, np.ndarray, np.ndarray, list[dict[str, Any]]]:
         """Play them; return observations, rewards (B,), ends of episodes (B,) and a dict per slot."""
         observation, reward, terminated, truncated, info = self.envs.step(self._actions)
-        infos = _by_slot(info, self.num_envs)
-        ended = terminated | truncated
-        for i in np.flatnonzero(ended).tolist():  # what belongs to the new episode is told apart from the old one's
-            self.reset_infos[i] = infos[i]
-            infos[i] = {**infos[i].pop("final_info"), "terminal_observation": infos[i].pop("final_obs")}
+        infos, ended = _by_slot(info, self.num_envs), terminated | truncated
+        if ended.any():
+            observation = self._begin(observation, infos, ended)
         for slot, cut in zip(infos, (truncated & ~terminated).tolist(), strict=True):
             slot["TimeLimit.truncated"] = cut
-        return _writable(observation), reward.astype(np.float32), ended, infos
+        return observation, reward.astype(np.float32), ended, infos
+
+    def _begin(self, observation: Any, infos: list[dict[str, Any]], ended: np.ndarray) -> Any:
+        """Return observations with new episodes in the slots that ended; keep what these saw last in ``infos``."""
+        over = np.flatnonzero(ended).tolist()
+        if self._same_step:
+            for i in over:
+                self.reset_infos[i] = infos[i]
+                infos[i] = {**infos[i].pop("final_info"), "terminal_observation": infos[i].pop("final_obs")}
+            return observation
+        fresh, info = self.envs.reset(options={"reset_mask": ended})
+        begun = _by_slot(info, self.num_envs)
+        for i in over:
+            infos[i]["terminal_observation"] = _slot(observation, i)
+            self.reset_infos[i] = begun[i]
+        return fresh
 
     def close(self) -> None:
         """Close the environment."""
@@ -74,15 +100,15 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         return [False] * len(list(self._get_indices(indices)))
 
 
-def _writable(observation: Any) -> Any:
-    """Return the observations with what cannot be written to copied, as torch wants it."""
+def _slot(observation: Any, i: int) -> Any:
+    """Return a copy of what slot i observes."""
     if isinstance(observation, dict):
-        return {key: _writable(array) for key, array in observation.items()}
-    return observation if observation.flags.writeable else observation.copy()
+        return {key: _slot(array, i) for key, array in observation.items()}
+    return observation[i].copy()
 
 
 def _by_slot(info: dict[str, Any], n_slots: int) -> list[dict[str, Any]]:
-    """Return a dict per slot of what Gymnasium tells in arrays, each with a mask beside it."""
+    """Return a dict per slot of what Gymnasium returns in arrays, each with a mask beside it."""
     told: list[dict[str, Any]] = [{} for _ in range(n_slots)]
     for key, values in info.items():
         if key.startswith("_"):

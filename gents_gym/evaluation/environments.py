@@ -1,5 +1,7 @@
 """Environments by spec: "id(option=value)" in, a Gymnasium vector environment or its task distribution out."""
 
+from __future__ import annotations
+
 import importlib
 from typing import Any
 
@@ -12,7 +14,7 @@ from gents_gym.envs.register import ENV_ARGUMENTS, VECTOR_ENTRY_POINT
 from gents_gym.evaluation.rollout import check_observations
 from gents_gym.types import TaskDistribution
 
-HARNESS_OPTIONS = ("split", "num_envs", "autoreset_mode", "vectorization_mode", "vector_kwargs", "wrappers")
+HARNESS_OPTIONS = ("split", "num_envs", "autoreset_mode", "copy", "vectorization_mode", "vector_kwargs", "wrappers")
 
 
 def find_env(env: str) -> tuple[EnvSpec, dict[str, Any]]:
@@ -39,7 +41,7 @@ def make_envs(env: str, num_envs: int, split: str = "test") -> gym.vector.Vector
     spec, options = find_env(env)
     _check_options(env, options)
     if spec.vector_entry_point == VECTOR_ENTRY_POINT:
-        options = {"split": split, "autoreset_mode": "Disabled", **options}
+        options = {"split": split, "autoreset_mode": "Disabled", "copy": False, **options}
     try:
         envs = gym.make_vec(spec, num_envs=num_envs, **options)
     except InputError:

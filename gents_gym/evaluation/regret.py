@@ -6,15 +6,18 @@
 - ``best``: true expected rewards, against the best action in each context. It is never negative.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, VectorEnv
 
 from gents_gym.checks import InputError
 from gents_gym.construct import get_policy
+from gents_gym.envs.bases import VectorWrapperBase, WrapperBase
 from gents_gym.types import PolicyClass, Tasks
 
 REGRETS = ("oracle", "expected", "best")
@@ -58,7 +61,7 @@ def regret(tasks: Tasks, actions: np.ndarray, best_fit: np.ndarray) -> dict[str,
     return found
 
 
-class RecordRegret(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class RecordRegret(WrapperBase, RecordConstructorArgs):
     """Fits the oracle at reset and adds the episode's regrets to ``info["regret"]`` at its end, as sums over steps.
 
     It records the actions that it is given: a wrapper that changes actions goes around it, not inside.
@@ -95,7 +98,7 @@ class RecordRegret(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return observation, reward, terminated, truncated, info
 
 
-class VectorRecordRegret(VectorWrapper[Any, Any, Any, Any, Any]):
+class VectorRecordRegret(VectorWrapperBase):
     """The vector form of :class:`RecordRegret`.
 
     ``info["regret"]`` holds (B,) arrays by name with Gymnasium's masks beside them; with the autoreset mode

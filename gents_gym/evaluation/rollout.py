@@ -1,5 +1,7 @@
 """The one loop that plays: a vector environment and an agent in, a record with rewards and regrets out."""
 
+from __future__ import annotations
+
 import math
 import time
 from collections.abc import Callable, Sequence

@@ -1,5 +1,7 @@
 """The contract of vector environments: one in, silence or the first thing that is wrong with it out."""
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -18,7 +20,7 @@ from gents_gym.testing.tables import check_tables
 from gents_gym.testing.watched import SEED_ADVICE, Episode, Watched, half_in_turn
 
 B, SEED = 3, 11
-Make = Callable[[int], VectorEnv[Any, Any, Any]]
+Make = Callable[[int], "VectorEnv[Any, Any, Any]"]
 
 
 def check_vector_env(env: str | VectorEnv[Any, Any, Any] | Make) -> None:

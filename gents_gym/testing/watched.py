@@ -1,5 +1,7 @@
 """The watched environment: a vector environment in, whole episodes out, every answer held against its spaces."""
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass

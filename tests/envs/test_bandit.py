@@ -1,3 +1,4 @@
+import functools
 from types import SimpleNamespace
 
 import gymnasium as gym
@@ -205,7 +206,7 @@ def test_bad_arguments(arguments, message):
     [
         ({"n_actions": 1}, "n_actions must be at least 2, got 1"),
         ({"horizon": 0}, "horizon must be at least 1, got 0"),
-        ({"horizn": 5}, r"unknown option of task distribution 'synthetic': 'horizn'; did you mean 'horizon'\?"),
+        ({"horizn": 5}, r"unexpected keyword argument 'horizn'; did you mean 'horizon'\?"),
     ],
 )
 def test_bad_arguments_of_gym_make(arguments, message):
@@ -226,8 +227,14 @@ def test_tasks_must_be_a_distribution():
 
 
 def test_vector_arguments_on_the_single_environment():
-    with pytest.raises(InputError, match=r"arguments of gym\.make_vec"):
-        gym.make("gents_gym/Synthetic-v0", autoreset_mode="Disabled")
+    message = r"autoreset_mode is an argument of gym\.make_vec, .* write vector_kwargs=\{'autoreset_mode': \.\.\.\}"
+    for make in (gym.make, functools.partial(gym.make_vec, vectorization_mode="sync")):
+        with pytest.raises(InputError, match=message):
+            make("gents_gym/Synthetic-v0", autoreset_mode="Disabled")
+    with pytest.raises(InputError, match=r"num_envs is an argument of gym\.make_vec, not of gym\.make "):
+        gym.make("gents_gym/Synthetic-v0", num_envs=3)
+    with pytest.raises(InputError, match=r"max_episode_steps is an argument of gym\.make; horizon is the length"):
+        gym.make_vec("gents_gym/Synthetic-v0", max_episode_steps=3)
 
 
 def wrong_tasks(**changes):
@@ -265,6 +272,7 @@ def wrong_tasks(**changes):
         ({"tsak": 1}, r"unknown option of reset: 'tsak'; did you mean 'task'\?"),
         ({"reset_mask": [True]}, r"reset_mask must be booleans of shape \(B,\)=\(3,\)"),
         ({"reset_mask": np.zeros(3, bool)}, "with one or more True"),
+        (3, "options must be a dict, got 3"),
     ],
 )
 def test_bad_options(options, message):
@@ -282,5 +290,81 @@ def test_bad_seeds():
     for seed in (-1, 0.5, "x"):
         with pytest.raises((InputError, gym.error.Error)):
             make().reset(seed=seed)
-    with pytest.raises(InputError, match=r"seed must be a whole number, got \[1, 2, 3\]"):
-        make().reset(seed=[1, 2, 3])
+    envs = make()
+    envs.reset(seed=0)
+    for seed, message in (
+        ([1, 2], "seed must be a whole number or a list of B=3 of them, got 2"),
+        ({1, 2, 3}, r"seed must be a whole number or a list of B=3 of them, got \{1, 2, 3\}"),
+        ([1, 2, 0.5], "seed must be a whole number, got 0.5"),
+        ([1, 2, -1], "seed must be at least 0, got -1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            envs.reset(seed=seed)
+    assert envs.reset()[1]["task"].tolist() == [3, 4, 5]  # nothing has changed
+
+
+def streams(envs):
+    """Return the seed and the number of each slot's task, found by drawing again."""
+    known = {SMALL.sample(seed, [i]).hashes[0]: (seed, i) for seed in range(4) for i in range(9)}
+    return [known[found] for found in envs.tasks.hashes]
+
+
+def test_a_list_of_seeds_has_a_stream_for_each_slot():
+    envs = make(autoreset_mode="SameStep")
+    assert envs.reset(seed=[3, 1, 3])[1]["task"].tolist() == [0, 0, 0]
+    assert streams(envs) == [(3, 0), (1, 0), (3, 0)]
+    for _ in range(5):
+        envs.step(np.zeros(3, int))
+    assert streams(envs) == [(3, 1), (1, 1), (3, 1)]
+    envs.reset(seed=[None, 2, None])  # the others go on
+    assert streams(envs) == [(3, 2), (2, 0), (3, 2)]
+    envs.reset(seed=[0, 0, 0], options={"reset_mask": np.array([True, False, False])})  # the others stay as they are
+    assert streams(envs) == [(0, 0), (2, 0), (3, 2)]
+    envs.reset(options={"task": [5, 6, 7]})
+    assert streams(envs) == [(0, 5), (2, 6), (3, 7)]
+    envs.reset(seed=1)  # one stream for all again
+    assert streams(envs) == [(1, 0), (1, 1), (1, 2)]
+
+
+def test_an_unseeded_slot_of_a_list_has_a_stream_of_its_own():
+    envs = make()
+    envs.reset(seed=[1, None, None])
+    assert len(set(envs.tasks.hashes)) == 3
+    assert envs.tasks[0].hashes == SMALL.sample(1, [0]).hashes
+
+
+def test_observations_are_copies_unless_they_are_asked_not_to_be():
+    envs, plain = make(), make(copy=False)
+    observation, _ = envs.reset(seed=0)
+    shared, _ = plain.reset(seed=0)
+    for array in observation.values():
+        array += 1  # nobody's state
+    assert not shared["action_features"].flags.writeable
+    assert shared["action_features"] is plain.step(np.zeros(3, int))[0]["action_features"]
+    after = envs.step(np.zeros(3, int))[0]
+    assert np.array_equal(after["action_features"], shared["action_features"])
+    assert np.array_equal(after["context"], envs.tasks.contexts[:, 1])
+    with pytest.raises(InputError, match="copy must be True or False, got 1"):
+        make(copy=1)
+
+
+def test_attributes_and_calls_by_slot():
+    envs = make(render_mode="ansi", split="train")
+    envs.reset(seed=0)
+    assert envs.call("render") == envs.render()
+    assert [task.hashes for task in envs.get_attr("tasks")] == [SMALL.sample(0, [i], "train").hashes for i in range(3)]
+    assert envs.get_attr("horizon") == (5, 5, 5)
+    assert envs.get_attr("split") == ("train",) * 3
+    assert envs.get_attr("action_space") == (envs.single_action_space,) * 3
+    envs.set_attr("label", [1, 2, 3])
+    assert envs.get_attr("label") == (1, 2, 3)
+    envs.set_attr("label", "all")
+    assert envs.call("label") == ("all",) * 3
+    with pytest.raises(AttributeError, match="slots have no attribute 'nothing'; known: action_space"):
+        envs.get_attr("nothing")
+    with pytest.raises(InputError, match="slots are played together, so call step of the vector environment"):
+        envs.call("step", 1)
+    with pytest.raises(InputError, match="horizon cannot be set for a slot"):
+        envs.set_attr("horizon", 3)
+    with pytest.raises(InputError, match="values must be one or a list of B=3, got 2"):
+        envs.set_attr("label", [1, 2])

@@ -144,7 +144,7 @@ Local.__module__ = "__main__"
         ("me/Mine-v0", Local, {}, "tasks must be importable by name in any process, .*: move it to a module"),
         ("me/Mine-v0", "__main__:Local", {}, "tasks must be importable by name in any process, got '__main__:Local'"),
         ("me/Mine-v0", Synthetic(), {}, r"tasks must be importable by name in any process, got Synthetic\("),
-        ("me/Mine-v0", "synthetic", {"horizn": 3}, "unknown option of task distribution 'synthetic': 'horizn'"),
+        ("me/Mine-v0", "synthetic", {"horizn": 3}, "unknown option of .*: unexpected keyword argument 'horizn'"),
         ("me/Mine-v0", "synthetic", {"horizon": 0}, "horizon must be at least 1, got 0"),
         ("me/Mine-v0", "synthetic", {"reward_fn": np.square}, "option 'reward_fn' must be a plain JSON value"),
         ("me/Mine-v0", "synthetic", {"horizon": np.int64(3)}, "option 'horizon' must be a plain JSON value"),

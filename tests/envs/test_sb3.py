@@ -21,17 +21,21 @@ def native(num_envs=B, **config):
 def same(left, right):
     if isinstance(left, dict):
         return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, list | tuple):
+        return len(left) == len(right) and all(same(*pair) for pair in zip(left, right, strict=True))
     if isinstance(left, np.ndarray):
         return left.dtype == right.dtype and np.array_equal(left, right)
     return left == right
 
 
+@pytest.mark.parametrize("mode", AutoresetMode)
 @pytest.mark.parametrize("previous", [False, True])
-def test_one_slot_is_stable_baselines3s_own_vec_env_to_the_bit(previous):
+def test_one_slot_is_stable_baselines3s_own_vec_env_to_the_bit(previous, mode):
     """Against DummyVecEnv of the single environment, through three episodes: all that an algorithm sees."""
     single = gym.make(ID, horizon=T, split="train")
     theirs = vec_env.DummyVecEnv([lambda: PreviousStep(single, time=True) if previous else single])
-    ours = SB3VecEnv(VectorPreviousStep(native(1), time=True) if previous else native(1))
+    envs = native(1, autoreset_mode=mode)
+    ours = SB3VecEnv(VectorPreviousStep(envs, time=True) if previous else envs)
     assert ours.observation_space == theirs.observation_space
     assert ours.action_space == theirs.action_space
     assert ours.seed(4) == theirs.seed(4)
@@ -46,8 +50,9 @@ def test_one_slot_is_stable_baselines3s_own_vec_env_to_the_bit(previous):
         assert ours.reset_infos == theirs.reset_infos
 
 
-def test_slots_play_the_vector_environments_tasks():
-    ours, envs = SB3VecEnv(VectorRecordRegret(native())), native(autoreset_mode="Disabled")
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_slots_play_the_vector_environments_tasks(mode):
+    ours, envs = SB3VecEnv(VectorRecordRegret(native(autoreset_mode=mode))), native(autoreset_mode="Disabled")
     ours.seed(7)
     shown, (expected, _) = ours.reset(), envs.reset(seed=7)
     assert [info["task"] for info in ours.reset_infos] == [0, 1, 2]
@@ -115,9 +120,44 @@ def test_frames_and_attributes():
     envs.close()
 
 
-@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED])
-def test_other_autoreset_modes_are_refused(mode):
-    with pytest.raises(InputError, match="envs must be a vector environment with the autoreset mode SAME_STEP"):
-        SB3VecEnv(native(autoreset_mode=mode))
+@pytest.mark.parametrize("mode", AutoresetMode)
+@pytest.mark.parametrize("wrapper", [lambda envs: envs, gym.wrappers.vector.RecordEpisodeStatistics])
+def test_slots_that_end_one_by_one_begin_at_once(mode, wrapper):
+    """Every mode gives an algorithm the same."""
+
+    def play(ours):
+        ours.seed(5)
+        ours.reset()
+        ours.envs.reset(options={"reset_mask": np.array([False, True, False])})  # slot 1 is behind
+        for t in range(3 * T):
+            if t == 2:
+                ours.envs.reset(options={"reset_mask": np.array([False, True, False])})
+            observation, reward, done, infos = ours.step(np.full(B, t % 10))
+            last = [info.get("terminal_observation", ()) for info in infos]
+            yield observation, reward, done, last, [info["outcome"] for info in infos]
+
+    reference = SB3VecEnv(native(autoreset_mode="SameStep"))
+    ours = SB3VecEnv(wrapper(native(autoreset_mode=mode)))
+    for got, expected in zip(play(ours), play(reference), strict=True):
+        assert same(got, expected)
+
+
+def test_gymnasiums_observation_wrappers_go_between():
+    envs = SB3VecEnv(gym.wrappers.vector.FlattenObservation(native()))
+    envs.reset()
+    for _ in range(T):
+        observation, _, done, infos = envs.step(np.zeros(B, int))
+    assert done.all()
+    assert all(info["terminal_observation"].shape == observation[0].shape == (25,) for info in infos)
+
+
+def test_gymnasiums_vectorizers_are_taken_and_other_native_environments_refused():
+    sync = gym.make_vec(ID, num_envs=2, horizon=T, vectorization_mode="sync")
+    envs = SB3VecEnv(sync)
+    envs.reset()
+    done = [envs.step(np.zeros(2, int))[2].all() for _ in range(2 * T)]
+    assert done == ([False] * (T - 1) + [True]) * 2
+    with pytest.raises(InputError, match="envs must have the autoreset mode SAME_STEP or know"):
+        SB3VecEnv(gym.make_vec("CartPole-v1", num_envs=2))
     with pytest.raises(InputError, match="envs must be a vector environment"):
         SB3VecEnv(gym.make(ID))

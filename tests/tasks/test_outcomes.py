@@ -178,5 +178,5 @@ def test_bad_outcomes():
         Synthetic(outcomes="gausian")
     with pytest.raises(InputError, match=r"reward_fn must map each outcome to a finite reward, got \[nan"):
         Synthetic(outcomes="gaussian", reward_fn=np.sqrt)
-    with pytest.raises(InputError, match="option of task distribution 'news': 'outcomes'"):
+    with pytest.raises(InputError, match="option of task distribution 'news': unexpected keyword argument 'outcomes'"):
         make_tasks("news", outcomes="gaussian")

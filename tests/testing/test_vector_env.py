@@ -137,7 +137,7 @@ class EndsLate(Honest):
 
     @property
     def tasks(self):
-        return Synthetic(4, 5, 3).sample(self._seed, range(self.num_envs))
+        return Synthetic(4, 5, 3).sample(self.np_random_seed, range(self.num_envs))
 
 
 class NeverEnds(Answers):
@@ -255,12 +255,12 @@ class NotSeeded(Honest):
 
 class SeededOnce(Honest):
     def reset(self, *, seed=None, options=None):
-        return super().reset(seed=None if self.seeded else seed, options=options)
+        return super().reset(seed=seed if self._played is None else None, options=options)
 
 
 class OneTaskForEver(Honest):
     def reset(self, *, seed=None, options=None):
-        return super().reset(seed=seed if seed is not None else self._seed, options=options)
+        return super().reset(seed=seed if seed is not None else self.np_random_seed, options=options)
 
 
 class ReseedsItself(Honest):

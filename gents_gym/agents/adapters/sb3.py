@@ -3,6 +3,8 @@
 A saved model holds pickled objects: loading one runs whatever code its author put there.
 """
 
+from __future__ import annotations
+
 import json
 import zipfile
 from collections.abc import Sequence
