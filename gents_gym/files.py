@@ -6,6 +6,8 @@ A run that fills a folder keeps its plan there, so that a killed one can go on.
 import hashlib
 import json
 import os
+import secrets
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,21 +23,47 @@ PLAN = "run.json"  # what an unfinished run in a folder is about to do
 
 
 def write_whole(path: str | Path, data: bytes) -> Path:
-    """Write ``data`` to ``path`` so that no reader, and no crash, ever meets a part of it."""
-    path = Path(path)
+    """Write ``data`` to ``path`` so that no reader, and no crash, ever meets a part of it; the umask holds."""
+    path = as_path("path", path)
     if not path.parent.is_dir():
         raise InputError(f"path must lie in a folder that exists, got '{path}'")
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART)
+    if path.is_dir():
+        raise InputError(f"path must be a file, got the folder '{path}'")
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}{PART}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # never through somebody's link
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+    return path
+
+
+def as_path(name: str, value: Any) -> Path:
+    """Return ``value`` as a path, or raise unless it can be one."""
+    if not isinstance(value, str | os.PathLike) or isinstance(value, bytes) or "\0" in str(value):
+        raise InputError(f"{name} must be a path, got {value!r}")
+    return Path(value)
+
+
+def check_file(name: str, path: str | Path) -> None:
+    """Raise an InputError if ``path`` is anything but a regular file, a FIFO or a device above all: reads would wait.
+
+    One that is not there, or cannot be looked at, raises an OSError.
+    """
+    if not stat.S_ISREG(os.stat(as_path(name, path)).st_mode):
+        raise InputError(f"{name} must be a regular file, got '{path}'")
+
+
+def own_folder(path: Path) -> Path:
+    """Make a folder inside one of ours, or raise if a link is there: what is planted is not followed."""
+    if path.is_symlink():
+        raise InputError(f"'{path}' must be a folder, got a link: remove it, and start again")
+    path.mkdir(exist_ok=True)
     return path
 
 
@@ -86,7 +114,7 @@ def held(name: str, folder: Path) -> Iterator[None]:
 
 def new_folder(name: str, path: str | Path) -> Path:
     """Create ``path`` as an output folder, or raise unless it is absent or empty, and writable."""
-    path = Path(path)
+    path = as_path(name, path)
     try:
         if path.exists() and not path.is_dir():
             raise InputError(f"{name} must be a folder, got the file '{path}'")

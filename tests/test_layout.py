@@ -11,7 +11,8 @@ import pytest
 import gents_gym
 
 ROOT = Path(gents_gym.__file__).parent
-LEAVES = {"checks", "files", "likelihoods", "numerics", "randomness", "registry"}  # anyone may import them
+# Anyone may import these.
+LEAVES = {"checks", "files", "likelihoods", "modules", "numerics", "randomness", "registry", "specs"}
 COMMON = LEAVES | {"types", "construct"}
 ALLOWED = {  # beside itself
     "checks": set(),
@@ -20,7 +21,10 @@ ALLOWED = {  # beside itself
     "numerics": set(),
     "randomness": {"checks"},
     "registry": set(),
-    "taskfile": {"checks", "files"},
+    "start": set(),
+    "modules": {"checks"},
+    "specs": {"checks"},
+    "taskfile": {"checks", "files", "registry", "specs"},
     "types": {"checks", "files", "likelihoods", "taskfile"},
     "construct": LEAVES | {"types"},
     "tasks": LEAVES | {"types"},
@@ -35,7 +39,7 @@ ALLOWED = {  # beside itself
     "bench": COMMON | {"tasks", "envs", "models", "training", "policies", "agents", "evaluation"},
     "testing": COMMON | {"envs", "models", "evaluation"},
     "cli": COMMON | {"tasks", "models", "training", "evaluation", "report", "experiments", "bench"},
-    "__init__": COMMON | {"envs", "evaluation", "testing"},
+    "__init__": COMMON | {"envs", "evaluation", "start", "testing"},
 }
 
 

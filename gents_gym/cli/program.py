@@ -74,7 +74,6 @@ Command = (
 
 def run() -> None:
     """Run the command line; bad input ends in one line and exit status 2."""
-    sys.path.append("")  # so that package.module:Class finds modules in the folder one stands in
     try:
         command = _parse()
         from threadpoolctl import threadpool_limits  # not for --help, which ends in the line above

@@ -130,7 +130,9 @@ def test_help_helps(monkeypatch, capsys, command):
 )
 def test_bad_input_is_one_line_and_exit_status_2(monkeypatch, capsys, tmp_path, arguments, message):
     (tmp_path / "broken.py").write_text("class Agent(")
-    (tmp_path / "raising.py").write_text("class Agent:\n    def __init__(self):\n        raise RuntimeError('no')")
+    (tmp_path / "raising.py").write_text(
+        "class Agent:\n    act = None\n    def __init__(self):\n        raise RuntimeError('no')"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     out = tmp_path / "out"
     assert main(monkeypatch, "evaluate", *arguments, "--out", out) == 2
