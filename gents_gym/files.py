@@ -59,6 +59,12 @@ def check_file(name: str, path: str | Path) -> None:
         raise InputError(f"{name} must be a regular file, got '{path}'")
 
 
+def read_file(path: Path) -> bytes:
+    """Return the bytes of a regular file."""
+    check_file("it", path)
+    return path.read_bytes()
+
+
 def own_folder(path: Path) -> Path:
     """Make a folder inside one of ours, or raise if a link is there: what is planted is not followed."""
     if path.is_symlink():
@@ -84,7 +90,8 @@ def is_part(path: Path) -> bool:
 def remove_parts(folder: Path) -> None:
     """Remove what a killed :func:`write_whole` left in ``folder``."""
     for path in folder.glob(f".*{PART}"):
-        path.unlink(missing_ok=True)
+        if not path.is_dir():
+            path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -12,7 +12,8 @@ import gents_gym
 
 ROOT = Path(gents_gym.__file__).parent
 # Anyone may import these.
-LEAVES = {"checks", "files", "likelihoods", "modules", "numerics", "randomness", "registry", "specs"}
+LEAVES = {"checks", "files", "likelihoods", "modules", "numerics", "parquet", "randomness", "registry"}
+LEAVES |= {"schema", "specs"}
 COMMON = LEAVES | {"types", "construct"}
 ALLOWED = {  # beside itself
     "checks": set(),
@@ -23,6 +24,8 @@ ALLOWED = {  # beside itself
     "registry": set(),
     "start": set(),
     "modules": {"checks"},
+    "parquet": set(),
+    "schema": set(),
     "specs": {"checks"},
     "taskfile": {"checks", "files", "registry", "specs"},
     "types": {"checks", "files", "likelihoods", "taskfile"},
