@@ -144,8 +144,8 @@ def kept_plan(out: Path, defaults: Mapping[str, Any] | None = None) -> Any:
     """
     path = out / PLAN
     try:
-        kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-    except (OSError, ValueError) as error:
+        kept = json.loads(read_file(path)) if path.exists() else None
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"out must hold a run to go on with, got '{out}' with a damaged {PLAN}") from error
     if isinstance(kept, dict) and isinstance(kept.get("config"), dict):
         kept["config"] = {**(defaults or {}), **kept["config"]}
@@ -168,7 +168,7 @@ def open_run(out: Path, plan: dict[str, Any], defaults: Mapping[str, Any] | None
     if kept != plan:
         known = kept if isinstance(kept, dict) and isinstance(kept.get("config"), dict) else {"config": {}}
         odd = [key for key in plan["config"] if known["config"] and known["config"].get(key) != plan["config"][key]]
-        odd = odd or [key for key in plan if known.get(key) != plan[key]]
+        odd = odd or [key for key in plan if known.get(key) != plan[key]] or ["plan"]
         rule = "out must be new, or hold a run of this configuration to go on with"
         raise InputError(f"{rule}, got '{out}' with another {odd[0]}")
     remove_parts(out)

@@ -41,7 +41,7 @@ ALLOWED = {  # beside itself
     "experiments": COMMON | {"models", "training", "evaluation", "report"},
     "bench": COMMON | {"tasks", "envs", "models", "training", "policies", "agents", "evaluation"},
     "testing": COMMON | {"envs", "models", "evaluation"},
-    "cli": COMMON | {"tasks", "models", "training", "evaluation", "report", "experiments", "bench"},
+    "cli": COMMON | {"tasks", "models", "training", "evaluation", "report", "experiments", "bench", "gents_gym"},
     "__init__": COMMON | {"envs", "evaluation", "start", "testing"},
 }
 
