@@ -1,5 +1,9 @@
 """Meta-contextual bandits with generative models: Gymnasium environments, agents and honest evaluation."""
 
+from gents_gym import start as _start  # noqa: F401  # first: it guards the imports below
+
+# isort: split
+
 import importlib as _importlib
 from typing import Any as _Any
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+NUMBERS = "biuf"  # kinds of array that are real numbers
+
 
 class InputError(ValueError):
     """An argument breaks a documented rule; the message says which, and what was given."""
@@ -84,9 +86,15 @@ def _hint(value: Any, known: Sequence[str]) -> str:
 def check_array(name: str, value: Any, axes: str, shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
     """Return ``value`` as a finite array of ``shape``; a size of -1 in ``shape`` admits any."""
     try:
-        array = np.asarray(value, dtype=dtype)
-    except (TypeError, ValueError) as error:
-        raise InputTypeError(f"{name} must be an array of numbers, got {type(value).__name__}") from error
+        array = np.asarray(value)
+        if array.dtype.kind not in NUMBERS or (array.dtype.kind == "f" and np.dtype(dtype).kind != "f"):
+            raise TypeError(array.dtype)
+        if array.dtype != dtype:
+            with np.errstate(over="ignore"):  # what the type cannot hold is infinite, and refused below
+                array = array.astype(dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        what = "whole numbers" if np.dtype(dtype).kind != "f" else "numbers"
+        raise InputTypeError(f"{name} must be an array of {what}, got {_sort(value)}") from error
     fits = array.ndim == len(shape) and all(want in (-1, got) for want, got in zip(shape, array.shape, strict=True))
     if not fits:
         wanted = axes if -1 in shape else f"{axes}=({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
@@ -94,6 +102,11 @@ def check_array(name: str, value: Any, axes: str, shape: tuple[int, ...], dtype:
     if not np.isfinite(array).all():
         raise InputError(f"{name} must be finite, got {_first_bad(array)}")
     return array
+
+
+def _sort(value: Any) -> str:
+    """Return what an array, or something else, is of."""
+    return f"dtype {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
 
 
 def _first_bad(array: np.ndarray) -> str:

@@ -1,20 +1,29 @@
-"""From an id and options to an object: agents, policy classes and task distributions."""
+"""From an id and options to an object: agents, policy classes and task distributions.
 
-import ast
-import importlib
+``package.module:Class`` is for what the user types or passes: naming a module imports it. What is read from a file goes
+through :func:`gents_gym.specs.check_registered` first.
+"""
+
+import functools
 import inspect
-import re
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 from gents_gym import registry
 from gents_gym.checks import InputError, check_choice, check_option
 from gents_gym.likelihoods import Likelihood
+from gents_gym.modules import import_named
+from gents_gym.specs import parse_spec as parse_spec
 from gents_gym.types import Agent, PolicyClass, RewardFn, TaskDistribution, identity
 
-SPEC = re.compile(r"(?P<name>[\w.:/-]+)\s*(?:\((?P<options>.*)\))?", re.DOTALL)
-OPTION = re.compile(r"(?P<name>\w+)\s*=\s*(?P<value>.*)", re.DOTALL)
-BARE_WORD = re.compile(r"[\w.:/~-]+")
+METHODS = {  # what a class must have to be called for a spec: one of these sets of methods
+    "agent": (("act",),),
+    "estimator": (("fit",), ("partial_fit",)),
+    "model": (("begin",), ("start", "predict", "append")),
+    "policy class": (("fit",),),
+    "task distribution": (("sample",),),
+}
 
 
 def make_agent(agent: str, /, **options: Any) -> Agent:
@@ -93,55 +102,29 @@ def agent_ids() -> dict[str, str]:
     return {**theirs, **registry.AGENTS}
 
 
-def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
-    """Split "name(option=value, …)" into the name and its options.
-
-    Values are Python literals or bare words; nothing is ever evaluated as code.
-    """
-    match = SPEC.fullmatch(spec.strip()) if isinstance(spec, str) else None
-    if match is None:
-        raise InputError(f"a spec must look like name or name(option=value, ...), got {spec!r}")
-    options: dict[str, Any] = {}
-    pending = ""
-    for piece in (match["options"] or "").split(",") if (match["options"] or "").strip() else []:
-        pending += piece
-        option = OPTION.fullmatch(pending.strip())
-        if option is None or option["name"] in options:
-            raise InputError(f"options must be named, as in name(option=value), each once, got {spec!r}")
-        try:
-            options[option["name"]] = _literal(option["value"])
-            pending = ""
-        except ValueError:
-            pending += ","  # the comma may stand inside a list or a quoted text: try again with the next piece
-    if pending:
-        raise InputError(f"an option's value must be a literal or a word, got {pending.strip(' ,')!r} in {spec!r}")
-    return match["name"], options
-
-
-def _literal(text: str) -> Any:
-    """Return the literal or bare word that ``text`` is, or raise a ValueError."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two: signs or brackets without end
-        if BARE_WORD.fullmatch(text):
-            return text
-        raise ValueError(text) from None
-
-
 def find(kind: str, name: str, known: Mapping[str, str]) -> Any:
-    """Return what ``name`` stands for among ``known`` ids or as ``package.module:attribute``."""
+    """Return what ``name`` stands for among ``known`` ids or as ``package.module:attribute``, never a file's text."""
     target = known.get(name, name)
     if ":" not in target:
         check_choice(kind, name, known)
     module, _, attribute = target.partition(":")
     try:
-        found: Any = importlib.import_module(module)
+        found: Any = import_named(module)
         for part in attribute.split("."):
             found = getattr(found, part)
     except Exception as error:  # whatever a user's module raises at import is the user's to read
-        what = "" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: "
+        what = "" if isinstance(error, ImportError | AttributeError | InputError) else f"{type(error).__name__}: "
         raise InputError(f"cannot import {kind} {name!r}: {what}{error}") from error
+    if name not in known and _is_builtin(found):
+        raise InputError(f"{kind} {name!r} must be defined outside the standard library, got {found!r}")
     return found
+
+
+def _is_builtin(found: Any) -> bool:
+    """Return whether something is of Python itself, by whatever module's name it was reached."""
+    while isinstance(found, functools.partial):
+        found = found.func
+    return str(getattr(found, "__module__", "")).partition(".")[0] in sys.stdlib_module_names
 
 
 def _parameters(kind: str, name: str, constructor: Any) -> Mapping[str, inspect.Parameter]:
@@ -151,12 +134,29 @@ def _parameters(kind: str, name: str, constructor: Any) -> Mapping[str, inspect.
         raise InputError(f"{kind} {name!r} must name a class or function, got {constructor!r}") from None
 
 
+def _check_callable(kind: str, name: str, constructor: Any) -> None:
+    """Raise, before it is called, unless a target that no id stands for can give what is asked for.
+
+    A class must have the methods of its kind. What a function returns is not known before it is called: it must be
+    the user's, so neither Python's nor this package's.
+    """
+    if isinstance(constructor, type):
+        wanted = METHODS.get(kind, ())
+        if wanted and not any(all(hasattr(constructor, verb) for verb in verbs) for verbs in wanted):
+            rule = " or ".join(", ".join(verbs) for verbs in wanted)
+            raise InputError(f"{kind} {name!r} must be a class with {rule}, got {constructor!r}")
+    elif str(getattr(constructor, "__module__", None)).partition(".")[0] in ("None", "gents_gym"):
+        raise InputError(f"{kind} {name!r} must name a class, or a function of yours, got {constructor!r}")
+
+
 def make_object(kind: str, spec: str, known: Mapping[str, str], options: Mapping[str, Any]) -> Any:
     """Make what ``spec`` names among ``known`` ids or as ``package.module:Class``; ``kind`` is for the errors."""
     name, given = parse_spec(spec)
     options = {**given, **options}
     constructor = find(kind, name, known)
     parameters = _parameters(kind, name, constructor)
+    if name not in known:
+        _check_callable(kind, name, constructor)
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         for option in options:
             check_option(f"{kind} {name!r}", option, parameters)

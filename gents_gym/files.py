@@ -6,6 +6,8 @@ A run that fills a folder keeps its plan there, so that a killed one can go on.
 import hashlib
 import json
 import os
+import secrets
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,21 +23,53 @@ PLAN = "run.json"  # what an unfinished run in a folder is about to do
 
 
 def write_whole(path: str | Path, data: bytes) -> Path:
-    """Write ``data`` to ``path`` so that no reader, and no crash, ever meets a part of it."""
-    path = Path(path)
+    """Write ``data`` to ``path`` so that no reader, and no crash, ever meets a part of it; the umask holds."""
+    path = as_path("path", path)
     if not path.parent.is_dir():
         raise InputError(f"path must lie in a folder that exists, got '{path}'")
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART)
+    if path.is_dir():
+        raise InputError(f"path must be a file, got the folder '{path}'")
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}{PART}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # never through somebody's link
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+    return path
+
+
+def as_path(name: str, value: Any) -> Path:
+    """Return ``value`` as a path, or raise unless it can be one."""
+    if not isinstance(value, str | os.PathLike) or isinstance(value, bytes) or "\0" in str(value):
+        raise InputError(f"{name} must be a path, got {value!r}")
+    return Path(value)
+
+
+def check_file(name: str, path: str | Path) -> None:
+    """Raise an InputError if ``path`` is anything but a regular file, a FIFO or a device above all: reads would wait.
+
+    One that is not there, or cannot be looked at, raises an OSError.
+    """
+    if not stat.S_ISREG(os.stat(as_path(name, path)).st_mode):
+        raise InputError(f"{name} must be a regular file, got '{path}'")
+
+
+def read_file(path: Path) -> bytes:
+    """Return the bytes of a regular file."""
+    check_file("it", path)
+    return path.read_bytes()
+
+
+def own_folder(path: Path) -> Path:
+    """Make a folder inside one of ours, or raise if a link is there: what is planted is not followed."""
+    if path.is_symlink():
+        raise InputError(f"'{path}' must be a folder, got a link: remove it, and start again")
+    path.mkdir(exist_ok=True)
     return path
 
 
@@ -56,7 +90,8 @@ def is_part(path: Path) -> bool:
 def remove_parts(folder: Path) -> None:
     """Remove what a killed :func:`write_whole` left in ``folder``."""
     for path in folder.glob(f".*{PART}"):
-        path.unlink(missing_ok=True)
+        if not path.is_dir():
+            path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -86,7 +121,7 @@ def held(name: str, folder: Path) -> Iterator[None]:
 
 def new_folder(name: str, path: str | Path) -> Path:
     """Create ``path`` as an output folder, or raise unless it is absent or empty, and writable."""
-    path = Path(path)
+    path = as_path(name, path)
     try:
         if path.exists() and not path.is_dir():
             raise InputError(f"{name} must be a folder, got the file '{path}'")
@@ -109,8 +144,8 @@ def kept_plan(out: Path, defaults: Mapping[str, Any] | None = None) -> Any:
     """
     path = out / PLAN
     try:
-        kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-    except (OSError, ValueError) as error:
+        kept = json.loads(read_file(path)) if path.exists() else None
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"out must hold a run to go on with, got '{out}' with a damaged {PLAN}") from error
     if isinstance(kept, dict) and isinstance(kept.get("config"), dict):
         kept["config"] = {**(defaults or {}), **kept["config"]}
@@ -133,7 +168,7 @@ def open_run(out: Path, plan: dict[str, Any], defaults: Mapping[str, Any] | None
     if kept != plan:
         known = kept if isinstance(kept, dict) and isinstance(kept.get("config"), dict) else {"config": {}}
         odd = [key for key in plan["config"] if known["config"] and known["config"].get(key) != plan["config"][key]]
-        odd = odd or [key for key in plan if known.get(key) != plan[key]]
+        odd = odd or [key for key in plan if known.get(key) != plan[key]] or ["plan"]
         rule = "out must be new, or hold a run of this configuration to go on with"
         raise InputError(f"{rule}, got '{out}' with another {odd[0]}")
     remove_parts(out)

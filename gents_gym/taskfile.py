@@ -9,10 +9,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from gents_gym.checks import InputError
-from gents_gym.files import digest, write_whole
+from gents_gym.files import check_file, digest, write_whole
+from gents_gym.registry import POLICIES
+from gents_gym.specs import check_registered
 
 FORMAT = "gents_gym.tasks.1"
 ARRAYS = ("action_features", "contexts", "outcomes", "means", "hidden_features")  # in the order of the seal
+NEEDED = ARRAYS[:3]
+LABELS = {"oracle": str, "reward_fn": str, "texts": list, "space": str, "likelihood": str}
 
 
 def write_tasks(path: str | Path, arrays: dict[str, np.ndarray], labels: dict[str, Any]) -> Path:
@@ -28,20 +32,40 @@ def write_tasks(path: str | Path, arrays: dict[str, np.ndarray], labels: dict[st
     return write_whole(path, save(whole, metadata={"tasks": told}))
 
 
-def read_tasks(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return the arrays and labels of a file that :func:`write_tasks` wrote, or raise if it is not whole."""
+def read_tasks(path: str | Path, oracle: str | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Return the arrays and labels of a file that :func:`write_tasks` wrote, or raise unless all of it is as it wrote.
+
+    Args:
+        path: The file.
+        oracle: What the caller names as the file's policy class; None: the file must name one of registered ids.
+    """
     try:
+        check_file("it", path)
         with safe_open(path, framework="numpy") as file:
             labels = json.loads((file.metadata() or {})["tasks"])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         form, sealed = labels.pop("format"), labels.pop("sha256")
-        if form != FORMAT or not arrays.keys() <= {*ARRAYS}:
+        if form != FORMAT or not {*NEEDED} <= arrays.keys() <= {*ARRAYS}:
             raise ValueError(f"its format is {form!r}, with {', '.join(arrays)}")
-    except (SafetensorError, OSError, AttributeError, KeyError, TypeError, ValueError) as error:
+        _check_labels(labels)
+    except (SafetensorError, OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(f"path must be a whole file written by Tasks.save, got '{path}' ({error!r})") from error
     if _seal(arrays, labels) != sealed:
         raise InputError(f"'{path}' is damaged: its content does not match its sha256")
+    named = labels["oracle"]
+    if oracle is None:
+        check_registered("oracle", named, POLICIES)
+    elif oracle != named:
+        raise InputError(f"oracle must be the one in the file, {named!r}, got {oracle!r}")
     return arrays, labels
+
+
+def _check_labels(labels: dict[str, Any]) -> None:
+    """Raise a ValueError unless these are the labels of a batch."""
+    odd = [name for name, value in labels.items() if not isinstance(value, LABELS.get(name, ()))]
+    odd += [name for name in ("oracle", "reward_fn") if name not in labels]
+    if odd:
+        raise ValueError(f"its label {odd[0]!r} is {labels.get(odd[0])!r}")
 
 
 def _seal(arrays: dict[str, np.ndarray], labels: dict[str, Any]) -> str:

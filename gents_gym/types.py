@@ -124,7 +124,12 @@ class Tasks:
         check_integer("the context size D", contexts.shape[2], 1)
         for name, array in arrays.items():
             object.__setattr__(self, name, _frozen(array))
+        _check_labels(self)
+        if not isinstance(self.truth, Truth | None):
+            raise InputError(f"truth must be a Truth or None, got {self.truth!r}")
         _set_likelihood(self)
+        if not isinstance(self.oracle, str | None):
+            raise InputError(f"oracle must be the id of a policy class or None, got {self.oracle!r}")
         if self.oracle is None:
             object.__setattr__(self, "oracle", "logistic" if self.likelihood == BERNOULLI else "least-squares")
 
@@ -219,22 +224,23 @@ class Tasks:
         return write_tasks(path, self._arrays(), labels)
 
     @classmethod
-    def load(cls, path: str | Path, reward_fn: RewardFn = identity) -> "Tasks":
-        """Read a batch that :meth:`save` wrote.
+    def load(cls, path: str | Path, reward_fn: RewardFn = identity, oracle: str | None = None) -> "Tasks":
+        """Read a batch that :meth:`save` wrote; a file never brings code.
 
-        The file names its reward function but never brings code: hand in the same one here.
+        Args:
+            path: The file.
+            reward_fn: R. The file has its name: hand in the same one.
+            oracle: The policy class that the file names, if that is a ``package.module:Class``; None: one of
+                registered ids.
         """
-        arrays, labels = read_tasks(path)
+        arrays, labels = read_tasks(path, oracle)
         parts: dict[str, Any] = {**arrays, **labels}
-        wanted, got = parts.pop("reward_fn", None), _name(reward_fn)
+        wanted, got = parts.pop("reward_fn"), _name(reward_fn)
         if got != wanted:
             raise InputError(f"reward_fn must be the one in the file, {wanted}, got {got}")
-        try:
-            if "likelihood" in parts:
-                parts["likelihood"] = make_likelihood(parts["likelihood"])
-            return cls(**parts, reward_fn=reward_fn)
-        except TypeError as error:  # a label that another version knows
-            raise InputError(f"path must be a file of this version's tasks, got '{path}' ({error})") from error
+        if "likelihood" in parts:
+            parts["likelihood"] = make_likelihood(parts["likelihood"])
+        return cls(**parts, reward_fn=reward_fn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,6 +276,7 @@ class ActionRows:
             arrays["hidden_features"] = hidden
         for name, array in arrays.items():
             object.__setattr__(self, name, _frozen(array))
+        _check_labels(self)
         _set_likelihood(self)
 
     def __len__(self) -> int:
@@ -280,6 +287,13 @@ class ActionRows:
     def content_hash(self) -> str:
         """The sha256 of the rows' content."""
         return digest(self.action_features, self.contexts, self.outcomes)
+
+
+def _check_labels(data: Tasks | ActionRows) -> None:
+    if not callable(data.reward_fn):
+        raise InputError(f"reward_fn must be a function of outcomes, got {data.reward_fn!r}")
+    if not isinstance(data.space, str | None):
+        raise InputError(f"space must be a text or None, got {data.space!r}")
 
 
 def _set_likelihood(data: Tasks | ActionRows) -> None:

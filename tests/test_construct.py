@@ -7,49 +7,8 @@ import pytest
 
 from gents_gym import InputError, make_agent, make_policy, make_tasks, registry
 from gents_gym.agents.lints import LinTS
-from gents_gym.construct import parse_spec
+from gents_gym.construct import find, make_object
 from gents_gym.types import TaskDistribution
-
-
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        ("linucb", ("linucb", {})),
-        ("lints(prior=fitted)", ("lints", {"prior": "fitted"})),
-        ("ts-gen( samples=4, policy=mlp )", ("ts-gen", {"samples": 4, "policy": "mlp"})),
-        ("ts-gen(model=synthetic-filter)", ("ts-gen", {"model": "synthetic-filter"})),
-        ("a.b:C(x=[1, 2], y='p q', z=None, w=-0.5)", ("a.b:C", {"x": [1, 2], "y": "p q", "z": None, "w": -0.5})),
-        (
-            "f(x=a.b:C, y=/tmp/m.zip, z='u, v=w', d={'k': (1, 2)})",
-            ("f", {"x": "a.b:C", "y": "/tmp/m.zip", "z": "u, v=w", "d": {"k": (1, 2)}}),
-        ),
-        ("f()", ("f", {})),
-        ("sb3(path=model.zip, deterministic=True)", ("sb3", {"path": "model.zip", "deterministic": True})),
-    ],
-)
-def test_specs_are_names_with_literal_options(spec, expected):
-    assert parse_spec(spec) == expected
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ("lints(fitted)", "options must be named"),
-        ("lints(**{})", "options must be named"),
-        ("lints(prior=)", "an option's value must be a literal or a word, got 'prior='"),
-        ("lints(prior=open('x'))", "an option's value must be a literal or a word"),
-        ("lints(prior=[1, 2)", "an option's value must be a literal or a word"),
-        ("lints(prior=1, prior=2)", "each once"),
-        ("lints(prior=1,)", "options must be named"),
-        ("lints(prior=fitted", "a spec must look like"),
-        ("", "a spec must look like"),
-        ("a b", "a spec must look like"),
-        ("f(a=1)(b=2)", "an option's value must be a literal or a word"),
-    ],
-)
-def test_specs_are_never_code(spec, message):
-    with pytest.raises(InputError, match=message):
-        parse_spec(spec)
 
 
 def test_agents_by_id_options_and_class():
@@ -72,12 +31,64 @@ def test_agents_by_id_options_and_class():
         ("no_such.module:Class", "cannot import agent 'no_such.module:Class': No module named 'no_such'"),
         ("gents_gym.agents.lints:Nope", "cannot import agent .* has no attribute 'Nope'"),
         ("gents_gym.registry:AGENTS", "must name a class or function"),
-        ("os:getcwd", "must have reset, act and observe"),
+        ("os:getcwd", "cannot import agent 'os:getcwd': it must be of a module outside the standard library"),
+        (
+            "joblib:os.system(command='touch pwned')",
+            "agent 'joblib:os.system' must be defined outside the standard lib",
+        ),
+        ("subprocess:run(args=['touch', 'pwned'])", "it must be of a module outside the standard library"),
+        (
+            "gents_gym.files:write_whole(path=pwned, data=b'x')",
+            "must name a class, or a function of yours, got <function",
+        ),
+        (
+            "gents_gym.evaluation.grid:Cell",
+            "agent 'gents_gym.evaluation.grid:Cell' must be a class with act, got <class",
+        ),
+        ("gents_gym.agents.lints:LinTS.act", "must name a class, or a function of yours"),
     ],
 )
 def test_bad_agents(spec, message):
     with pytest.raises(InputError, match=message):
         make_agent(spec)
+
+
+@pytest.mark.parametrize("kind", ["agent", "estimator", "model", "policy class", "task distribution"])
+def test_what_cannot_be_what_is_asked_for_is_never_called(kind, tmp_path, monkeypatch):
+    """Neither Python's own functions, by whatever way they are reached, nor classes without the methods."""
+    called = "open(r'pwned', 'w').close()"
+    (tmp_path / "reaching.py").write_text(
+        f"import os, pathlib, functools\nclass Wrong:\n    def __init__(self):\n        {called}\n"
+        "half = functools.partial(os.mkdir, 'pwned')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "reaching", raising=False)
+    for spec in (
+        "os:mkdir(path=pwned)",
+        "reaching:os.mkdir(path=pwned)",
+        "reaching:half",
+        "reaching:pathlib.Path.touch(self=pwned)",
+        "reaching:Wrong",
+    ):
+        with pytest.raises(InputError, match=rf"{kind} '(os|reaching):.* must be"):
+            make_object(kind, spec, {}, {})
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_a_users_function_may_make_an_agent(tmp_path, monkeypatch):
+    (tmp_path / "makes_agents.py").write_text(
+        "from gents_gym.agents.lints import LinTS\nclass Box:\n    @classmethod\n    def make(cls):\n"
+        "        return LinTS()\ndef make(noise=1.0):\n    return LinTS(noise=noise)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert make_agent("makes_agents:make(noise=2.0)").noise == 2
+    assert isinstance(make_agent("makes_agents:Box.make"), LinTS)
+
+
+def test_functions_by_name_are_not_pythons_own():
+    for name in ("os:system", "builtins:print", "joblib:os.system"):
+        with pytest.raises(InputError, match=f"function '{name}'"):
+            find("function", name, {})
 
 
 def test_every_registered_string_leads_somewhere():

@@ -12,7 +12,9 @@ import gents_gym
 
 ROOT = Path(gents_gym.__file__).parent
 TESTS = Path(__file__).parent
-LEAVES = {"checks", "files", "likelihoods", "numerics", "randomness", "registry"}  # anyone may import them
+# Anyone may import these.
+LEAVES = {"checks", "files", "likelihoods", "modules", "numerics", "parquet", "randomness", "registry"}
+LEAVES |= {"schema", "specs"}
 COMMON = LEAVES | {"types", "construct"}
 ALLOWED = {  # beside itself
     "checks": set(),
@@ -21,7 +23,12 @@ ALLOWED = {  # beside itself
     "numerics": set(),
     "randomness": {"checks"},
     "registry": set(),
-    "taskfile": {"checks", "files"},
+    "start": set(),
+    "modules": {"checks"},
+    "parquet": set(),
+    "schema": set(),
+    "specs": {"checks"},
+    "taskfile": {"checks", "files", "registry", "specs"},
     "types": {"checks", "files", "likelihoods", "taskfile"},
     "construct": LEAVES | {"types"},
     "theory": LEAVES,
@@ -36,8 +43,8 @@ ALLOWED = {  # beside itself
     "experiments": COMMON | {"models", "training", "evaluation", "report"},
     "bench": COMMON | {"tasks", "envs", "models", "training", "policies", "agents", "evaluation"},
     "testing": COMMON | {"envs", "models", "evaluation"},
-    "cli": COMMON | {"tasks", "models", "training", "evaluation", "report", "experiments", "bench"},
-    "__init__": COMMON | {"envs", "evaluation", "testing"},
+    "cli": COMMON | {"tasks", "models", "training", "evaluation", "report", "experiments", "bench", "gents_gym"},
+    "__init__": COMMON | {"envs", "evaluation", "start", "testing"},
 }
 
 

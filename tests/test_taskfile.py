@@ -38,7 +38,7 @@ def test_the_seal_covers_the_labels(arrays, tmp_path):
 
 def test_what_no_version_of_ours_knows_is_refused(arrays, tmp_path):
     path = write_tasks(tmp_path / "tasks", arrays, {**LABELS, "colour": "red"})
-    with pytest.raises(InputError, match=r"path must be a file of this version's tasks, got .*colour"):
+    with pytest.raises(InputError, match=r"must be a whole file written by Tasks\.save, got .*colour"):
         Tasks.load(path)
     path = write_tasks(tmp_path / "tasks", {**arrays, "colours": np.zeros(3)}, LABELS)
     with pytest.raises(InputError, match=r"must be a whole file written by Tasks\.save, got .*colours"):

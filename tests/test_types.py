@@ -129,7 +129,16 @@ def test_load_refuses_what_is_damaged_or_foreign(tasks, tmp_path):
         ({"means": np.zeros((4, 6, 3))}, r"means must have shape \(B, T, A\)=\(4, 7, 3\), got \(4, 6, 3\)"),
         ({"contexts": np.full((4, 7, 5), np.nan)}, r"contexts must be finite, got nan at index \(0, 0, 0\)"),
         ({"outcomes": "abc"}, "outcomes must be an array of numbers, got str"),
-        ({"outcomes": None}, r"outcomes must have shape \(B, T, A\)=\(4, 7, 3\), got \(\)"),
+        ({"outcomes": None}, "outcomes must be an array of numbers, got NoneType"),
+        ({"means": 7}, r"means must have shape \(B, T, A\)=\(4, 7, 3\), got \(\)"),
+        ({"contexts": np.zeros((4, 7, 5)) + 1j}, "contexts must be an array of numbers, got dtype complex128"),
+        ({"contexts": np.full((4, 7, 5), "1")}, "contexts must be an array of numbers, got dtype <U1"),
+        ({"contexts": np.zeros((4, 7, 5), "M8[s]")}, "contexts must be an array of numbers, got dtype datetime64"),
+        ({"contexts": np.full((4, 7, 5), 1e300)}, r"contexts must be finite, got inf at index \(0, 0, 0\)"),
+        ({"reward_fn": 3}, "reward_fn must be a function of outcomes, got 3"),
+        ({"space": 3}, "space must be a text or None, got 3"),
+        ({"oracle": 7}, "oracle must be the id of a policy class or None, got 7"),
+        ({"truth": 3}, "truth must be a Truth or None, got 3"),
     ],
 )
 def test_bad_arrays_are_named(tasks, change, message):
@@ -260,3 +269,19 @@ def test_what_is_known_of_one_task():
     assert np.array_equal(info[1].known_contexts, known[1:])
     assert info[1].likelihood == GAUSSIAN
     assert TaskInfo(np.zeros((2, 3, 1)), 3, 3)[0].known_contexts is None
+
+
+@pytest.mark.parametrize(
+    "oracle", ["os:system(command='touch pwned')", "planted:Policy", "constrained(base='planted:Policy')"]
+)
+def test_a_file_never_brings_code(tasks, oracle, tmp_path, monkeypatch):
+    """Its oracle is a text that is imported and called when regret is computed, so only ids may come from it."""
+    (tmp_path / "planted.py").write_text("open('pwned', 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    path = replace(tasks, oracle=oracle).save(tmp_path / "tasks.safetensors")
+    with pytest.raises(InputError, match=r"oracle in a file must be of registered ids, never package\.module:Class"):
+        Tasks.load(path)
+    assert Tasks.load(path, oracle=oracle).oracle == oracle  # named by the caller
+    with pytest.raises(InputError, match=r"oracle must be the one in the file, .*, got 'mlp'"):
+        Tasks.load(path, oracle="mlp")
+    assert not (tmp_path / "pwned").exists()

@@ -31,20 +31,16 @@ class Evaluate:
         from gents_gym.evaluation.harness import evaluate
         from gents_gym.report.figures import write_regret
 
-        try:
-            with progress_bar() as progress:
-                bar = progress.add_task("blocks of tasks", total=None)
-                found = evaluate(
-                    self.config,
-                    self.out,
-                    workers=self.workers,
-                    backend=self.backend,
-                    address=self.address,
-                    on_cell=lambda over, total: progress.update(bar, completed=over, total=total),
-                )
-        except KeyboardInterrupt:
-            print(f"gents-gym: stopped; the same command goes on with what is in {self.out}", file=sys.stderr)
-            raise
+        with progress_bar() as progress:
+            bar = progress.add_task("blocks of tasks", total=None)
+            found = evaluate(
+                self.config,
+                self.out,
+                workers=self.workers,
+                backend=self.backend,
+                address=self.address,
+                on_cell=lambda over, total: progress.update(bar, completed=over, total=total),
+            )
         for env, records in found.records.items():
             print_wide(summary_table(env, records))
         if found.records:
@@ -95,11 +91,16 @@ class Reproduce:
     workers: int | None = None
     """Blocks of tasks played at once; none: one per core."""
 
+    @property
+    def folder(self) -> Path:
+        """The folder that is filled."""
+        return self.out or Path("results") / f"reproduce-{self.setting}-{self.scale}"
+
     def run(self) -> None:
         """Play, draw, write."""
         from gents_gym.experiments.reproduce import reproduce
 
-        out = self.out or Path("results") / f"reproduce-{self.setting}-{self.scale}"
+        out = self.folder
         with progress_bar() as progress:
             bar = progress.add_task("blocks of tasks", total=None)
             page = reproduce(

@@ -3,10 +3,13 @@
 import io
 import json
 import os
+import signal
 import sys
-from contextlib import redirect_stderr
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
-from typing import Annotated
+from types import FrameType
+from typing import Annotated, Any
 
 import tyro
 from tyro.conf import subcommand
@@ -15,7 +18,7 @@ from gents_gym import registry
 from gents_gym.checks import InputError
 from gents_gym.cli.evaluate import Evaluate, Report, Reproduce
 from gents_gym.cli.models import MeasureLosses, Train
-from gents_gym.cli.news import NewsCommands
+from gents_gym.cli.news import NewsCommands, NewsPrepare
 from gents_gym.construct import agent_ids
 
 
@@ -72,9 +75,48 @@ Command = (
 )
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a command as Ctrl-C does."""
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_DFL)  # a second one ends the process at once
+    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """Raise a KeyboardInterrupt for the first SIGINT or SIGTERM; one that is ignored, as by nohup, stays so."""
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    for each, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(each, _stop)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _kept(command: Any) -> str:
+    """Return what is left of a command that was stopped, and how to go on."""
+    command = getattr(command, "command", command)  # of ``news``
+    if isinstance(command, Evaluate | Reproduce | Train | NewsPrepare):
+        folder = command.folder if isinstance(command, Reproduce) else command.out
+        if folder.exists():
+            return f"the same command goes on with what is in {folder}"
+    return "nothing was kept; the same command starts again"
+
+
 def run() -> None:
     """Run the command line; bad input ends in one line and exit status 2."""
-    sys.path.append("")  # so that package.module:Class finds modules in the folder one stands in
+    with _signals():
+        _run()
+
+
+def _run() -> None:
+    command = None
     try:
         command = _parse()
         from threadpoolctl import threadpool_limits  # not for --help, which ends in the line above
@@ -83,10 +125,13 @@ def run() -> None:
         with threadpool_limits(1):  # small matrices: threads only get in each other's way
             command.run()
     except (InputError, MemoryError) as error:
-        print(f"gents-gym: {' '.join(str(error).split())}", file=sys.stderr)
+        message = " ".join(str(error).split()) or "it takes more memory than there is"
+        print(f"gents-gym: {message}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except KeyboardInterrupt as error:
+        if command is not None:
+            print(f"gents-gym: stopped; {_kept(command)}", file=sys.stderr)
+        sys.exit(143 if isinstance(error, Terminated) else 130)
     except BrokenPipeError:  # who read the output has enough of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)

@@ -7,13 +7,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from gents_gym.evaluation.rollout import Rollout
+from gents_gym.report.analysis import poor_yardstick
 
 
 def summary_table(env: str, records: Mapping[str, Rollout]) -> Table:
     """Return the table of totals per task in an environment, one row per agent."""
     summaries = {spec: record.summary() for spec, record in records.items()}
     measures = list(next(iter(summaries.values())))
-    tail_of = "expected" if "expected" in measures else measures[-1]
+    if warning := poor_yardstick(records):
+        measures.sort(key=("reward", "best").__contains__, reverse=True)
+    tail_of = next(name for name in ("best" if warning else "expected", measures[-1]) if name in measures)
     tail = ("median", "q90", "q99")
     n_tasks = len(next(iter(records.values())).actions)
     title = f"{env}, {n_tasks} tasks: reward and cumulative regret per task, mean ± s.e."
@@ -27,6 +30,8 @@ def summary_table(env: str, records: Mapping[str, Rollout]) -> Table:
         quantiles = [f"{summary[tail_of][statistic]:.1f}" for statistic in tail]
         table.add_row(name, *means, *quantiles, f"{1e6 * records[spec].seconds_per_decision:.1f}")
     notes = ["* privileged: knows what no agent may"] if any(r.privileged for r in records.values()) else []
+    if warning:
+        notes.append(escape(warning.rstrip(".")))
     if len(measures) > 1:
         notes.append("oracle and expected regret can be negative")
     notes.append("time is the agent's own, beside others' work on the same machine")

@@ -41,8 +41,26 @@ def open_backend(backend: str, workers: int | None, address: str | None) -> Iter
     starts = {"local": _local, "ray": _ray, "dask": _dask}
     with _told(backend, address):
         _reach(address)
-    with starts[backend](workers, address) as options, parallel_config(n_jobs=workers or -1, **options):
+    with (
+        _safe_path(),
+        starts[backend](workers, address) as options,
+        parallel_config(n_jobs=workers or -1, **options),
+    ):
         yield Parallel(return_as="generator_unordered", batch_size=1)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Keep the current folder from the head of the path of processes that are started with ``python -m`` or ``-c``."""
+    given = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if given is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = given
 
 
 @contextmanager

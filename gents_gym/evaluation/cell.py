@@ -55,9 +55,8 @@ def play(cell: Cell, owner: int | None = None) -> Played:
             envs = make_envs(cell.env, cell.stop - cell.first, cell.run["split"])
             indices = range(cell.first, cell.stop)
             record = rollout(envs, agent, cell.run["seed"], cell.run["oracle"], indices=indices, on_step=count)
-        tasks = envs.unwrapped.tasks.content_hash if record.regret else None  # type: ignore[attr-defined]
         envs.close()
-        return Played(cell, cell_bytes(cell, record, tasks), record.seconds)
+        return Played(cell, cell_bytes(cell, record, record.tasks[0] if record.regret else None), record.seconds)
     except (Exception, SystemExit) as error:
         return Played(cell, error=_blame(cell, steps + 1, error))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import gymnasium as gym
@@ -12,6 +11,7 @@ from gents_gym.checks import InputError
 from gents_gym.construct import make_tasks, parse_spec
 from gents_gym.envs.register import ENV_ARGUMENTS, VECTOR_ENTRY_POINT
 from gents_gym.evaluation.rollout import check_observations
+from gents_gym.modules import import_named
 from gents_gym.types import TaskDistribution
 
 HARNESS_OPTIONS = ("split", "num_envs", "autoreset_mode", "copy", "vectorization_mode", "vector_kwargs", "wrappers")
@@ -23,7 +23,7 @@ def find_env(env: str) -> tuple[EnvSpec, dict[str, Any]]:
     module, _, plain = name.rpartition(":")
     try:
         if module:
-            importlib.import_module(module)
+            import_named(module)
         return gym.spec(plain), options
     except Exception as error:  # whatever a user's module raises at import is the user's to read
         what = "" if isinstance(error, gym.error.Error | ImportError | InputError) else f"{type(error).__name__}: "

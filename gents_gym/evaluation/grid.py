@@ -18,12 +18,44 @@ from gents_gym.evaluation.environments import make_envs
 from gents_gym.evaluation.rollout import own_tasks, task_info
 from gents_gym.evaluation.sources import code_hashes, commit
 from gents_gym.randomness import SPLITS
+from gents_gym.schema import positive, whole
 from gents_gym.types import Agent, Privileged, Resolves, Selective, TaskInfo
 
 FORMAT = "gents_gym.evaluation.1"
 PACKAGES = ("gymnasium", "numba", "numpy", "pyarrow", "scipy", "torch")  # whose versions may show in the results
 LIMIT = 100_000  # cells of a run, and tasks side by side
 Manifest = dict[str, Any]
+
+HASHES = {str: str}
+RUN = {
+    "seed": whole,
+    "split": lambda value: value in SPLITS,
+    "oracle": str | None,
+    "block": positive,
+    "training_actions": positive,
+    "versions": {str: str},
+    "commit": str | None,
+}
+MANIFEST = {  # as files hold it; earlier versions had no "resolved"
+    "run": RUN,
+    "env": [str],
+    "agents": [str],
+    "tasks": positive,
+    "weights": {str: str | None},
+    "code?": {str: HASHES},
+    "resolved?": {str: {str: str}},
+    "privileged": [str],
+}
+CELL = {
+    "env": str,
+    "agent": str,
+    "first": whole,
+    "stop": positive,
+    "weights": str | None,
+    "run": RUN,
+    "code?": HASHES,
+    "resolved?": str,
+}
 
 
 @dataclass(frozen=True)
@@ -100,10 +132,7 @@ def plan(config: EvaluationConfig) -> Manifest:
             raise InputError(f"{name} must differ from each other, got {' '.join(specs)}")
     for name in ("tasks", "block"):
         check_integer(name, getattr(config, name), 1)
-    n_cells = len(config.env) * len(config.agents) * -(-config.tasks // config.block)
-    if n_cells > LIMIT or min(config.tasks, config.block) > LIMIT:
-        got = f"{config.tasks} tasks in blocks of {config.block}, which are {n_cells} cells"
-        raise InputError(f"tasks must make at most {LIMIT} cells of at most {LIMIT} tasks, got {got}")
+    _check_size(len(config.env) * len(config.agents), config.tasks, config.block)
     check_integer("seed", config.seed, 0)
     check_integer("training_actions", config.training_actions, 2)
     check_choice("split", config.split, SPLITS)
@@ -146,6 +175,23 @@ def _cannot_play(env: str, spec: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(f"agent {spec!r} cannot play {env!r}: {error}") from error
+
+
+def _check_size(pairs: int, tasks: int, block: int) -> None:
+    n_cells = pairs * -(-tasks // block)
+    if n_cells > LIMIT or min(tasks, block) > LIMIT:
+        got = f"{tasks} tasks in blocks of {block}, which are {n_cells} cells"
+        raise InputError(f"tasks must make at most {LIMIT} cells of at most {LIMIT} tasks, got {got}")
+
+
+def check_manifest(manifest: Manifest) -> None:
+    """Raise a ValueError unless the parts of a manifest of the schema, read from a file, fit each other."""
+    env, agents = manifest["env"], manifest["agents"]
+    if not env or not agents or len({*env}) < len(env) or len({*agents}) < len(agents):
+        raise ValueError("env and agents must name something, each once")
+    if manifest["weights"].keys() != {*agents}:
+        raise ValueError("weights must be of the agents")
+    _check_size(len(env) * len(agents), manifest["tasks"], manifest["run"]["block"])
 
 
 def first_info(env: str, split: str, seed: int) -> TaskInfo:

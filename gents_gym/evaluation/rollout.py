@@ -33,6 +33,7 @@ class Rollout:
     indices: tuple[int, ...] = ()  # the tasks' numbers in their stream
     privileged: bool = False  # whether the agent knew what no agent may know
     seconds: float = math.nan  # that the agent itself took, in all; it differs from run to run
+    tasks: tuple[str, ...] = ()  # which tasks these are: the sha256 of each block of them, or its stream without tables
 
     def cumulative(self, name: str) -> np.ndarray:
         """Return a regret ("oracle", "expected", "best") or "reward" summed up to each step, (B, T)."""
@@ -87,6 +88,7 @@ def join(parts: Sequence[Rollout]) -> Rollout:
         tuple(index for part in parts for index in part.indices),
         any(part.privileged for part in parts),
         sum(part.seconds for part in parts),
+        tuple(block for part in parts for block in part.tasks),
     )
 
 
@@ -141,7 +143,8 @@ def rollout(
     clock.time(agent.reset, info, [stream(seed, "agent", index) for index in indices])
     actions, rewards = _play(envs, agent, info, observation["context"].copy(), max_steps, on_step, clock)
     found = {} if tasks is None else regret(tasks, actions, _best_fit(tasks, oracle))
-    return Rollout(actions, rewards, found, indices, privileged, clock.seconds)
+    which = f"seed {seed}" if tasks is None else tasks.content_hash
+    return Rollout(actions, rewards, found, indices, privileged, clock.seconds, (which,))
 
 
 _BEST_FITS: dict[tuple[str, str], np.ndarray] = {}  # by tasks and oracle, the latest

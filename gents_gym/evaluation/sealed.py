@@ -6,6 +6,7 @@ A file that was damaged, or never ours, is told by name instead of being used or
 import hashlib
 import io
 import json
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from PIL import Image
 
 from gents_gym.checks import InputError
 from gents_gym.evaluation.grid import FORMAT
-from gents_gym.files import digest
+from gents_gym.files import digest, read_file
+from gents_gym.parquet import read_parquet
+from gents_gym.schema import check_schema
 
 SOFTWARE = "gents_gym"  # a figure of ours says so
 LABEL = b"gents_gym"  # key of the label in a Parquet file's schema
@@ -34,13 +37,14 @@ def json_bytes(value: Mapping[str, Any]) -> bytes:
     return (json.dumps({**value, "sha256": seal(value)}, indent=2) + "\n").encode()
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Return an object that :func:`json_bytes` wrote, or raise where it is not whole."""
+def read_json(path: Path, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object that :func:`json_bytes` wrote, or raise unless it is whole and of the schema, format aside."""
     try:
-        data = path.read_bytes()
+        data = read_file(path)
         value: dict[str, Any] = json.loads(data)
         del value["sha256"]
         whole = json_bytes(value) == data and value["format"] == FORMAT
+        check_schema(value, {"format": str, **schema})
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise foreign(path) from error
     if not whole:
@@ -59,11 +63,11 @@ def table_bytes(table: pa.Table, label: Mapping[str, Any]) -> bytes:
 def read_table(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     """Return a table that :func:`table_bytes` wrote and its label, or raise where it is not whole."""
     try:
-        table = pq.read_table(pa.BufferReader(path.read_bytes()))
+        table = read_parquet(read_file(path))
         label = json.loads(table.schema.metadata[LABEL])
         claimed = label.pop("sha256")
         whole = claimed == seal(label, _content(table)) and label["format"] == FORMAT
-    except (OSError, ValueError, TypeError, AttributeError, KeyError, pa.ArrowException) as error:
+    except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError, pa.ArrowException) as error:
         raise foreign(path) from error
     if not whole:
         raise foreign(path)
@@ -92,7 +96,7 @@ def foreign(path: Path) -> InputError:
 def read_exactly(path: Path) -> dict[str, Any]:
     """Return a Parquet file's label, or raise unless every byte is as this version writes it."""
     table, label = read_table(path)
-    if table_bytes(table, label) != path.read_bytes():
+    if table_bytes(table, label) != read_file(path):
         raise foreign(path)
     return label
 
@@ -100,10 +104,11 @@ def read_exactly(path: Path) -> dict[str, Any]:
 def check_figure(path: Path) -> None:
     """Raise where a PNG is not whole or not drawn by us."""
     try:
-        with Image.open(io.BytesIO(path.read_bytes())) as image:
+        data = io.BytesIO(read_file(path))
+        with warnings.catch_warnings(action="error"), Image.open(data) as image:  # a warning: it is very large
             image.verify()  # the checksums of its parts
             ours = image.info.get("Software") == SOFTWARE
-    except (OSError, ValueError, SyntaxError) as error:  # as Pillow calls a broken PNG
+    except (OSError, ValueError, SyntaxError, Warning, Image.DecompressionBombError) as error:  # a broken PNG
         raise foreign(path) from error
     if not ours:
         raise foreign(path)

@@ -39,10 +39,10 @@ def _files(spec: str) -> Iterator[tuple[str, Path]]:
 
 
 def _modules(target: str) -> Iterator[str]:
-    yield target.partition(":")[0]
     with suppress(InputError):  # a text with a colon in it, or an environment
         found = find("code", target, {})
         yield from (str(getattr(each, "__module__", "")) for each in getattr(found, "__mro__", (found,)))
+    yield target.partition(":")[0]  # imported by now, so that it is found
 
 
 def _source(module: str) -> Path | None:

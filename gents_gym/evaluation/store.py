@@ -23,7 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gents_gym.checks import InputError
-from gents_gym.evaluation.grid import FORMAT, Cell, Manifest, cells, slug
+from gents_gym.evaluation.grid import CELL, FORMAT, MANIFEST, Cell, Manifest, cells, check_manifest, slug
+from gents_gym.evaluation.regret import REGRETS
 from gents_gym.evaluation.rollout import Rollout, join
 from gents_gym.evaluation.sealed import (
     check_figure,
@@ -35,9 +36,22 @@ from gents_gym.evaluation.sealed import (
     seal,
     table_bytes,
 )
-from gents_gym.files import held, is_part, new_folder, remove_parts, write_whole
+from gents_gym.files import as_path, held, is_part, new_folder, own_folder, remove_parts, write_whole
+from gents_gym.schema import check_schema
 
 FIGURE = re.compile(r"regret(-[\w.-]*--[0-9a-f]{6})?\.png")  # as figure_name makes them
+LABEL = {"format": str, "cell": CELL, "task_sha256": str | None}
+TIME = {"cell?": str, "seconds": lambda value: isinstance(value, float) and 0 <= value < np.inf}
+TASKS = {"sha256_of_tasks": {str: {str: str | None}}}
+ELEMENT = pa.field("element", pa.float32())  # Parquet's own name for what is in a list
+COLUMNS = {  # of a cell's table, regrets aside
+    "env": pa.string(),
+    "agent": pa.string(),
+    "privileged": pa.bool_(),
+    "task": pa.int64(),
+    "actions": pa.list_(ELEMENT.with_type(pa.int32())),
+    "rewards": pa.list_(ELEMENT),
+}
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,8 @@ def _time_path(out: Path, cell: Cell) -> Path:
 
 def write_cell(out: Path, cell: Cell, data: bytes, seconds: float) -> None:
     """Write a finished cell; its own file comes last, and with it the cell is done."""
+    for path in (_time_path(out, cell), _cell_path(out, cell)):
+        own_folder(path.parent)
     write_made(_time_path(out, cell), json_bytes({"format": FORMAT, "cell": cell.name, "seconds": seconds}))
     write_made(_cell_path(out, cell), data)
 
@@ -113,7 +129,6 @@ def write_cell(out: Path, cell: Cell, data: bytes, seconds: float) -> None:
 def write_made(path: Path, data: bytes) -> None:
     """Write a file of the folder, whole, or raise with what to do."""
     try:
-        path.parent.mkdir(exist_ok=True)
         write_whole(path, data)
     except OSError as error:
         rule = "what was written stays, and the same command goes on from it"
@@ -125,20 +140,46 @@ def is_done(out: Path, cell: Cell) -> bool:
     return _cell_path(out, cell).exists()
 
 
-def _read_cell(out: Path, cell: Cell) -> tuple[pa.Table, Rollout, str | None]:
-    table, label = read_table(_cell_path(out, cell))
-    if label.get("cell") != cell.label:
-        raise foreign(_cell_path(out, cell))
-    path = _time_path(out, cell)
-    seconds = _read_time(path)["seconds"] if path.exists() else np.nan
-    return table, replace(_record(table), seconds=seconds), label["task_sha256"]
-
-
-def _read_time(path: Path) -> dict[str, Any]:
-    value = read_json(path)
-    if value.get("cell", path.stem) != path.stem or "seconds" not in value:  # not all versions named the cell
+def _read_cell(path: Path) -> tuple[Cell, pa.Table, str | None]:
+    """Return what a cell's file holds, or raise unless all of it is as :func:`cell_bytes` writes it."""
+    table, label = read_table(path)
+    try:
+        check_schema(label, LABEL)
+        cell = Cell(**label["cell"])
+        _check_table(table, cell, label["task_sha256"] is not None)
+    except ValueError as error:
+        raise foreign(path) from error
+    if cell.name != path.stem:
         raise foreign(path)
-    return value
+    return cell, table, label["task_sha256"]
+
+
+def _check_table(table: pa.Table, cell: Cell, has_regret: bool) -> None:
+    """Raise a ValueError unless the columns are a cell's, its tasks in order, and all lists of one length."""
+    kinds = {field.name: field.type for field in table.schema}
+    names = [name.removeprefix("regret_") for name in kinds if name.startswith("regret_")]
+    numbers = {f"regret_{name}": pa.list_(ELEMENT) for name in names}
+    known = (REGRETS[:1], REGRETS) if has_regret else ((),)
+    if kinds != {**COLUMNS, **numbers} or tuple(names) not in known:
+        raise ValueError(f"its columns are {kinds}")
+    for name, value in (("env", cell.env), ("agent", cell.agent)):
+        if table[name].unique().to_pylist() != [value]:
+            raise ValueError(f"its {name} is another")
+    if table["task"].to_pylist() != list(range(cell.first, cell.stop)) or len(table["privileged"].unique()) != 1:
+        raise ValueError("its tasks are others")
+    lists = [name for name, kind in kinds.items() if pa.types.is_list(kind)]
+    lengths = {length for name in lists for length in pc.list_value_length(table[name]).to_pylist()}
+    if len(lengths) != 1 or lengths & {0, None}:
+        raise ValueError("its steps differ in number")
+    if any(column.null_count for column in table.columns) or any(pc.list_flatten(table[n]).null_count for n in lists):
+        raise ValueError("it has gaps")
+
+
+def _read_time(path: Path) -> float:
+    value = read_json(path, TIME)
+    if value.get("cell", path.stem) != path.stem:  # not all versions named the cell
+        raise foreign(path)
+    return float(value["seconds"])
 
 
 @contextmanager
@@ -148,7 +189,7 @@ def open_folder(out: str | Path, manifest: Manifest) -> Iterator[Path]:
     It is new or empty, or holds a run that differs in no more than its environments, agents, their code and weights,
     and number of tasks, and nothing else; of any other nothing is touched. A lost manifest is made again.
     """
-    out = Path(out)
+    out = as_path("out", out)
     if not any(os.path.exists(out / name) for name in ("manifest.json", "cells")):  # a name may be none at all
         new_folder("out", out)
     with held("out", out):
@@ -165,9 +206,11 @@ def _read_manifest(out: Path) -> Manifest:
     path = out / "manifest.json"
     if not path.exists():
         raise InputError(f"out must be the folder of an evaluation, with a manifest.json, got '{out}'")
-    manifest = read_json(path)
-    if not {"run", "env", "agents", "tasks", "weights"} <= manifest.keys():
-        raise foreign(path)
+    manifest = read_json(path, MANIFEST)
+    try:
+        check_manifest(manifest)
+    except ValueError as error:
+        raise foreign(path) from error
     return manifest
 
 
@@ -184,22 +227,26 @@ def _check_same_run(out: Path, there: Manifest, here: Manifest) -> None:
 
 def _check_files(out: Path, manifest: Manifest) -> None:
     """Raise, naming the file, where the folder holds one that is not whole or not of this run."""
-    for path in sorted(path for path in out.rglob("*") if not path.is_dir()):
+    for path in sorted(out.rglob("*")):
         place = path.relative_to(out).as_posix()
-        if is_part(path):
-            continue  # a killed writer's
+        if path.is_symlink():
+            raise foreign(path)
+        if path.is_dir() or is_part(path):
+            continue  # the latter is a killed writer's
         if place.startswith("report/"):
             continue  # made of the results, and watched by who makes it
         if fnmatch(place, "cells/*.parquet"):
-            cell = read_exactly(path).get("cell")
-            if cell is None or Cell(**cell).name != path.stem or cell["run"] != manifest["run"]:
+            read_exactly(path)
+            if _read_cell(path)[0].run != manifest["run"]:
                 raise foreign(path)
         elif place == "results.parquet":
             read_exactly(path)
         elif fnmatch(place, "times/*.json"):
             _read_time(path)
-        elif place in ("manifest.json", "tasks.json"):
-            read_json(path)
+        elif place == "manifest.json":
+            _read_manifest(out)
+        elif place == "tasks.json":
+            read_json(path, TASKS)
         elif FIGURE.fullmatch(place):
             check_figure(path)
         else:
@@ -208,7 +255,8 @@ def _check_files(out: Path, manifest: Manifest) -> None:
 
 def load_results(out: str | Path) -> Evaluation:
     """Return what was found, from the files alone; agents with tasks left to play are not in the records."""
-    return _load(Path(out), _read_manifest(Path(out)))[0]
+    out = as_path("out", out)
+    return _load(out, _read_manifest(out))[0]
 
 
 def finish(out: Path, manifest: Manifest) -> Evaluation:
@@ -239,6 +287,11 @@ def figure_name(env: str, manifest: Manifest) -> str:
     return f"regret-{slug(env)}--{seal({'env': env})[:6]}.png"
 
 
+def _seconds(out: Path, cell: Cell) -> float:
+    path = _time_path(out, cell)
+    return _read_time(path) if path.exists() else np.nan
+
+
 def _load(out: Path, manifest: Manifest) -> tuple[Evaluation, list[pa.Table]]:
     grid = cells(manifest)
     missing = tuple(cell for cell in grid if not is_done(out, cell))
@@ -248,10 +301,16 @@ def _load(out: Path, manifest: Manifest) -> tuple[Evaluation, list[pa.Table]]:
     tables = []
     for cell in grid:
         if cell.pair not in lacking:
-            table, record, task_hash = _read_cell(out, cell)
+            found, table, task_hash = _read_cell(_cell_path(out, cell))
+            if found != cell:
+                raise foreign(_cell_path(out, cell))
             if hashes.setdefault(cell.env, {}).setdefault(f"{cell.first}-{cell.stop}", task_hash) != task_hash:
                 raise InputError(f"'{_cell_path(out, cell)}' was played on other tasks than the other agents' cells")
-            parts.setdefault(cell.pair, []).append(record)
+            pieces = parts.setdefault(cell.pair, [])
+            stream = f"{cell.env}, seed {cell.run['seed']}, {cell.run['split']} split"  # for one without tables
+            pieces.append(replace(_record(table), seconds=_seconds(out, cell), tasks=(task_hash or stream,)))
+            if pieces[0].regret.keys() != pieces[-1].regret.keys():
+                raise foreign(_cell_path(out, cell))
             tables.append(table)
     records: dict[str, dict[str, Rollout]] = {}
     for (env, agent), pieces in parts.items():

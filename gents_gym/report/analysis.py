@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from gents_gym.checks import InputError, check_choice, check_integer
 from gents_gym.evaluation.regret import REGRETS
@@ -12,11 +13,45 @@ from gents_gym.evaluation.store import Evaluation
 
 Records = Mapping[str, Rollout]  # by agent, all on the same tasks
 Row = dict[str, Any]
+CONFIDENCE = 0.95  # of intervals
 
 
 def measures(records: Records) -> tuple[str, ...]:
-    """Return what can be compared: the regrets that every record has, and the reward."""
-    return (*(name for name in REGRETS if all(name in record.regret for record in records.values())), "reward")
+    """Return what can be compared: the regrets that every record has, and the reward.
+
+    The one to look at leads: ``best`` if the oracle is a poor yardstick.
+    """
+    found = [name for name in REGRETS if all(name in record.regret for record in records.values())]
+    if poor_yardstick(records) is not None:
+        found.sort(key="best".__ne__)
+    return (*found, "reward")
+
+
+def poor_yardstick(records: Records) -> str | None:
+    """Return a sentence if an agent beats the oracle that regrets are measured against; None if none does.
+
+    The oracle is fitted to the table's outcomes, and can overfit them. Its own ``best`` regret is an agent's ``best``
+    less its ``expected`` regret. An agent beats it if the interval for the mean ``expected`` regret is below zero.
+    """
+    known = {agent: record for agent, record in records.items() if {"expected", "best"} <= record.regret.keys()}
+    better = [agent for agent, record in known.items() if _is_negative(totals(record, "expected"))]
+    if not better:
+        return None
+    means = {agent: float(totals(known[agent], "best").mean()) for agent in better}
+    first = min(better, key=means.__getitem__)
+    oracle = means[first] - float(totals(known[first], "expected").mean())
+    return (
+        f"The oracle is a poor yardstick here: its own best regret is {oracle:.1f} per task, that of {first} is "
+        f"{means[first]:.1f}. Oracle and expected regret are measured against it; compare agents by best regret."
+    )
+
+
+def _is_negative(values: np.ndarray) -> bool:
+    """Return whether Student's interval for the mean lies below zero."""
+    if len(values) < 2:
+        return False
+    half = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return bool(values.mean() + half < 0)
 
 
 def totals(record: Rollout, measure: str) -> np.ndarray:
@@ -26,11 +61,11 @@ def totals(record: Rollout, measure: str) -> np.ndarray:
 
 def summary_rows(env: str, records: Records) -> list[Row]:
     """Return a row per agent: mean, s.e., median and tail of each measure's totals, and the time per decision."""
-    rows = []
+    rows, names = [], measures(records)
     for agent, record in records.items():
         found = record.summary()
         row: Row = {"env": env, "agent": agent, "privileged": record.privileged, "tasks": len(record.actions)}
-        for measure in measures(records):
+        for measure in names:
             row.update({f"{measure}_{statistic}": value for statistic, value in found[measure].items()})
         rows.append({**row, "ms_per_decision": 1e3 * record.seconds_per_decision})
     return rows

@@ -7,9 +7,7 @@ from scipy import stats
 
 from gents_gym.checks import InputError, check_choice, check_number
 from gents_gym.evaluation.rollout import Rollout
-from gents_gym.report.analysis import Records, measures, totals
-
-CONFIDENCE = 0.95
+from gents_gym.report.analysis import CONFIDENCE, Records, measures, totals
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ def compare(
     words. It holds for this one pair: of twenty pairs of equals, one is expected to look unequal.
 
     Args:
-        records: What happened, by agent.
+        records: What happened, by agent; of one folder or several, on the same tasks by their hashes.
         agent: The one.
         reference: The other.
         measure: A regret's name, or "reward".
@@ -83,8 +81,13 @@ def compare_all(records: Records, measure: str, confidence: float = CONFIDENCE) 
 
 
 def _check_paired(one: Rollout, other: Rollout) -> None:
+    rule = "records must be of the same tasks to be compared"
     if one.indices != other.indices:
-        raise InputError("records must be of the same tasks to be compared, got different task numbers")
+        raise InputError(f"{rule}, got different task numbers")
+    if len(one.tasks) != len(other.tasks):
+        raise InputError(f"{rule}, which shows in blocks of the same size, got {len(one.tasks)} and {len(other.tasks)}")
+    if one.tasks != other.tasks:
+        raise InputError(f"{rule}, got tasks with different hashes: another seed, split, environment or version")
 
 
 def _difference(

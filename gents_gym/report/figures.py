@@ -13,10 +13,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from gents_gym.checks import check_choice
-from gents_gym.evaluation.regret import REGRETS
 from gents_gym.evaluation.rollout import Rollout
 from gents_gym.evaluation.sealed import SOFTWARE
 from gents_gym.evaluation.store import figure_name, load_results, write_made
+from gents_gym.report.analysis import measures
 
 METADATA = {"png": {"Software": SOFTWARE}, "svg": {"Creator": SOFTWARE, "Date": None}}
 TITLES = {
@@ -103,7 +103,7 @@ def _draw(
 ) -> bytes:
     """Return a picture with a panel per regret, in which ``paint`` draws each agent."""
     check_choice("form", form, METADATA)
-    names = [name for name in REGRETS if all(name in record.regret for record in rollouts.values())] or ["reward"]
+    names = [name for name in measures(rollouts) if name != "reward"] or ["reward"]
     figure = Figure(figsize=(1 + 4.6 * len(names), 5.2), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(names), squeeze=False)[0]

@@ -17,9 +17,17 @@ from gents_gym.evaluation.grid import FORMAT, slug
 from gents_gym.evaluation.rollout import pad
 from gents_gym.evaluation.sealed import json_bytes, read_json
 from gents_gym.evaluation.store import Evaluation, load_results
-from gents_gym.files import is_part, remove_parts, write_whole
-from gents_gym.report.analysis import Records, curve, distribution, measures, summary_rows
-from gents_gym.report.comparison import CONFIDENCE, Difference, compare_all
+from gents_gym.files import as_path, is_part, read_file, remove_parts, write_whole
+from gents_gym.report.analysis import (
+    CONFIDENCE,
+    Records,
+    curve,
+    distribution,
+    measures,
+    poor_yardstick,
+    summary_rows,
+)
+from gents_gym.report.comparison import Difference, compare_all
 from gents_gym.report.figures import TITLES, draw_distribution, draw_regret, looks
 from gents_gym.report.tables import to_csv, to_markdown
 
@@ -38,7 +46,9 @@ def write_report(out: str | Path, to: str | Path | None = None) -> Path:
     if not found.records:
         raise InputError(f"out must hold an agent that has played all its tasks, got '{out}' with none")
     own = Path(out) / "report"
-    to = own if to is None else Path(to)
+    if to is None and own.is_symlink():
+        raise InputError(f"'{own}' must be a folder, got a link: remove it, or name a folder by --to")
+    to = own if to is None else as_path("to", to)
     if Path(out).resolve() in (to.resolve(), *to.resolve().parents) and to.resolve() != own.resolve():
         raise InputError(f"to must be '{own}' or lie outside the evaluation's folder, got '{to}'")
     _write_files(to, report_files(found))
@@ -77,9 +87,9 @@ def _write_files(to: Path, files: dict[str, bytes]) -> None:
     new = {hashlib.sha256(data).hexdigest() for data in files.values()}
     try:
         to.mkdir(exist_ok=True, parents=True)
-        ours = set(read_json(to / LISTING).get("written", ())) if (to / LISTING).exists() else set()
+        ours = set(read_json(to / LISTING, {"written": [str]})["written"]) if (to / LISTING).exists() else set()
         for path in sorted(path for path in to.iterdir() if path.name != LISTING and not is_part(path)):
-            if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() not in ours:
+            if not path.is_file() or hashlib.sha256(read_file(path)).hexdigest() not in ours:
                 raise InputError(f"'{path}' is damaged or not of a report: move it away, and start again")
         # Old and new are both listed while files change, so that a report that is killed can be written again.
         remove_parts(to)
@@ -152,6 +162,7 @@ def _environment(env: str, records: Records, numbers: dict[str, int]) -> dict[st
         "tasks": len(first.actions),
         "agents": [numbers[agent] for agent in records],
         "measures": names,
+        "yardstick": poor_yardstick(records),
         "rows": [{"id": numbers[row["agent"]], **row} for row in summary_rows(env, records)],
         "steps": curve(first, names[0], POINTS)[0],
         "curves": {name: by_agent(name, line) for name in names},

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from gents_gym.report.analysis import Records, Row, measures, summary_rows
+from gents_gym.report.analysis import Records, Row, measures, poor_yardstick, summary_rows
 
 NOTE = "Totals per task: mean ± 1 s.e., median and quantiles over tasks. Oracle and expected regret can be negative."
 
@@ -35,7 +35,8 @@ def to_markdown(env: str, records: Records) -> str:
         for name in regrets:
             cells += [_mean(row, name), *(_number(row[f"{name}_{tail}"]) for tail in ("median", "q90", "q99"))]
         lines.append(_line([*cells, _mean(row, reward), _number(row["ms_per_decision"], 4)]))
-    return "\n".join([*lines, "", NOTE, ""])
+    warning = poor_yardstick(records)
+    return "\n".join([*lines, "", *([f"**{_escape(warning)}**", ""] if warning else []), NOTE, ""])
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -1,8 +1,11 @@
 """The command line, in the process that a user starts."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import gents_gym
 from gents_gym import Rollout, cli, registry
 from gents_gym.cli.summary import summary_table
 from gents_gym.evaluation.rollout import summarize
@@ -19,8 +23,11 @@ SMALL = "gents_gym/Synthetic-v0(horizon=10)"
 WIDE = "gents_gym/Synthetic-v0(context_dim=900, horizon=2)"
 
 
+COMMAND = str(Path(sys.executable).with_name("gents-gym"))
+
+
 def run(*arguments, cwd=None):
-    command = [str(Path(sys.executable).with_name("gents-gym")), *map(str, arguments)]
+    command = [COMMAND, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
 
 
@@ -130,7 +137,9 @@ def test_help_helps(monkeypatch, capsys, command):
 )
 def test_bad_input_is_one_line_and_exit_status_2(monkeypatch, capsys, tmp_path, arguments, message):
     (tmp_path / "broken.py").write_text("class Agent(")
-    (tmp_path / "raising.py").write_text("class Agent:\n    def __init__(self):\n        raise RuntimeError('no')")
+    (tmp_path / "raising.py").write_text(
+        "class Agent:\n    act = None\n    def __init__(self):\n        raise RuntimeError('no')"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     out = tmp_path / "out"
     assert main(monkeypatch, "evaluate", *arguments, "--out", out) == 2
@@ -215,6 +224,68 @@ def test_ctrl_c_says_how_to_go_on(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr("gents_gym.evaluation.harness.evaluate", stop)
     assert main(monkeypatch, "evaluate", "--agents", "random", "--out", tmp_path) == 130
     assert f"stopped; the same command goes on with what is in {tmp_path}" in capsys.readouterr().err
+
+
+def test_stopping_a_command_that_keeps_nothing(monkeypatch, capsys, tmp_path):
+    def stop(*_, **__):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+
+    handler = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr("gents_gym.report.report.write_report", stop)
+    assert main(monkeypatch, "report", tmp_path) == 143
+    assert capsys.readouterr().err == "gents-gym: stopped; nothing was kept; the same command starts again\n"
+    monkeypatch.setattr("gents_gym.training.folder.train_to_folder", stop)
+    assert main(monkeypatch, "train", "--actions", 20, "--rows", 9, "--out", tmp_path) == 143
+    assert capsys.readouterr().err == f"gents-gym: stopped; the same command goes on with what is in {tmp_path}\n"
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_to_all_processes_is_one_line(tmp_path, number, status):
+    """As a terminal sends it: to the command and its workers."""
+    (tmp_path / "slow.py").write_text(
+        "import time, pathlib\nclass Slow:\n    def act(self, observation):\n"
+        "        pathlib.Path('playing').touch()\n        time.sleep(60)\n"
+    )
+    small = ("--agents", "per-task(agent=slow:Slow)", "--env", SMALL, "--tasks", "2", "--block", "1", "--workers", "2")
+    process = subprocess.Popen(
+        [COMMAND, "evaluate", *small, "--out", "out"], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    while not (tmp_path / "playing").exists():
+        assert process.poll() is None
+        time.sleep(0.1)
+    os.killpg(process.pid, number)
+    _, shown = process.communicate(timeout=60)
+    assert shown == "gents-gym: stopped; the same command goes on with what is in out\n"
+    assert process.returncode == status
+
+
+def test_an_interrupt_during_the_start_is_silent(tmp_path):
+    (tmp_path / "gymnasium.py").write_text("print('importing', flush=True)\nimport time\ntime.sleep(60)\n")
+    process = subprocess.Popen(
+        [COMMAND, "list"], env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout.readline() == "importing\n"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60)[1] == ""
+    assert process.returncode == -signal.SIGINT
+
+
+def test_the_version(monkeypatch, capsys):
+    assert main(monkeypatch, "--version") == 0
+    assert capsys.readouterr().out == f"gents-gym {gents_gym.__version__}\n"
+
+
+def test_a_want_of_memory_is_told(monkeypatch, capsys, tmp_path):
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("gents_gym.evaluation.harness.evaluate", fail)
+    assert main(monkeypatch, "evaluate", "--agents", "random", "--out", tmp_path) == 2
+    assert capsys.readouterr().err == "gents-gym: it takes more memory than there is\n"
 
 
 def test_an_unwritable_folder(monkeypatch, capsys):

@@ -1,10 +1,13 @@
 import errno
 import json
+import os
+import re
 import shutil
 import sys
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,6 +17,7 @@ from gents_gym.evaluation import grid, harness, store
 from gents_gym.evaluation.cell import Played, play
 from gents_gym.evaluation.environments import make_envs
 from gents_gym.evaluation.grid import cells, plan
+from gents_gym.evaluation.regret import REGRETS
 from gents_gym.files import PART
 from gents_gym.report.figures import draw_regret
 from gents_gym.tasks.synthetic import Synthetic
@@ -180,7 +184,7 @@ def test_another_run_is_refused_and_says_what_differs(out, changes, message):
     ],
 )
 def test_another_package_is_refused(out, place, message):
-    manifest = store.read_json(out / "manifest.json")
+    manifest = store.read_json(out / "manifest.json", grid.MANIFEST)
     inner = manifest
     for key in place[:-1]:
         inner = inner[key]
@@ -320,7 +324,7 @@ def test_a_full_disk_loses_nothing(tmp_path, finished, monkeypatch, at):
 
 
 def test_cells_of_a_block_must_agree_on_the_tasks(out):
-    manifest = store.read_json(out / "manifest.json")
+    manifest = store.read_json(out / "manifest.json", grid.MANIFEST)
     cell = cells(manifest)[-1]
     path = out / "cells" / f"{cell.name}.parquet"
     table, label = store.read_table(path)
@@ -342,3 +346,152 @@ def test_an_unfinished_agent_is_missing_from_the_records(out):
     found = load_results(out)
     assert list(found.records[SMALL]) == ["oracle"]
     assert found.missing == (cell,)
+
+
+# -- what others may have put there
+
+
+def forge(path, change):
+    """Write a file again, changed but rightly sealed."""
+    if path.suffix == ".json":
+        value = json.loads(path.read_text())
+        del value["sha256"]
+        path.write_bytes(store.json_bytes(change(value)))
+    else:
+        table, label = store.read_table(path)
+        table, label = change((table, label))
+        path.write_bytes(store.table_bytes(table, label))
+
+
+def without(name):
+    return lambda value: {key: entry for key, entry in value.items() if key != name}
+
+
+def within(*place, value):
+    def change(whole):
+        inner = whole
+        for key in place[:-1]:
+            inner = inner[key]
+        inner[place[-1]] = value
+        return whole
+
+    return change
+
+
+def column(name, values):
+    def change(cell):
+        table, label = cell
+        return table.set_column(table.column_names.index(name), name, values(table[name])), label
+
+    return change
+
+
+FORGED = {
+    "a manifest without privileged": ("manifest.json", without("privileged")),
+    "a manifest with more in it": ("manifest.json", lambda value: {**value, "oracle": "os:system"}),
+    "agents that are no list": ("manifest.json", within("agents", value="linucb")),
+    "an agent that is no text": ("manifest.json", within("agents", value=["linucb", 3])),
+    "an agent twice": ("manifest.json", within("agents", value=["linucb", "linucb"])),
+    "no agents": ("manifest.json", within("agents", value=[])),
+    "weights of nobody": ("manifest.json", within("weights", value={})),
+    "weights that are no mapping": ("manifest.json", within("weights", value=[])),
+    "blocks of nothing": ("manifest.json", within("run", "block", value=0)),
+    "a block that is no number": ("manifest.json", within("run", "block", value=True)),
+    "tasks without end": ("manifest.json", within("tasks", value=10**12)),
+    "a negative number of tasks": ("manifest.json", within("tasks", value=-3)),
+    "versions that are no mapping": ("manifest.json", within("run", "versions", value=3)),
+    "code that is no mapping": ("manifest.json", within("code", value={"linucb": "x"})),
+    "hashes that are no mapping": ("tasks.json", within("sha256_of_tasks", value=[])),
+    "a time that is no number": ("times/*", within("seconds", value="long")),
+    "a time without end": ("times/*", within("seconds", value=float("inf"))),
+    "a label without its hash": ("cells/*", lambda cell: (cell[0], without("task_sha256")(cell[1]))),
+    "a cell that is no mapping": ("cells/*", lambda cell: (cell[0], {**cell[1], "cell": [1, 2]})),
+    "a cell with more in it": ("cells/*", lambda cell: (cell[0], within("cell", "x", value=1)(cell[1]))),
+    "no rewards": ("cells/*", lambda cell: (cell[0].drop_columns("rewards"), cell[1])),
+    "one regret of three": ("cells/*", lambda cell: (cell[0].drop_columns("regret_oracle"), cell[1])),
+    "no regrets": ("cells/*", lambda cell: (cell[0].drop_columns([f"regret_{r}" for r in REGRETS]), cell[1])),
+    "another column": ("cells/*", lambda cell: (cell[0].append_column("x", cell[0]["task"]), cell[1])),
+    "fewer rows": ("cells/*", lambda cell: (cell[0].slice(1), cell[1])),
+    "no rows": ("cells/*", lambda cell: (cell[0].slice(0, 0), cell[1])),
+    "another task": ("cells/*", column("task", lambda tasks: pc.add(tasks, 1))),
+    "texts for actions": ("cells/*", column("actions", lambda lists: pa.array(["1"] * len(lists)))),
+    "steps of other numbers": (
+        "cells/*",
+        column("rewards", lambda lists: pa.array([[1.0]] * len(lists), lists.type)),
+    ),
+    "a gap": ("cells/*", column("privileged", lambda flags: pa.array([None] * len(flags), flags.type))),
+    "another agent": ("cells/*", column("agent", lambda names: pa.array(["oracle"] * len(names)))),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_file_with_a_right_seal_is_named(out, name):
+    pattern, change = FORGED[name]
+    path = next(path for path in sorted(out.glob(pattern)) if "oracle" not in path.name)
+    forge(path, change)
+    readers = [lambda: evaluate(config("linucb", "oracle"), out, workers=1)]
+    if pattern != "tasks.json":  # which is made of the cells, and read by nobody
+        readers.append(lambda: load_results(out))
+    for read in readers:
+        with pytest.raises(InputError, match=f"'{re.escape(str(path))}' is damaged or not of this evaluation"):
+            read()
+
+
+def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused_unread(out, monkeypatch):
+    path = sorted((out / "cells").iterdir())[0]
+    rows, label = 1 << 26, store.read_table(path)[1]
+    table = pa.table({"task": pa.array(np.zeros(rows, np.int64))}, metadata={b"gents_gym": json.dumps(label)})
+    pq.write_table(table, path, compression="zstd")
+    assert path.stat().st_size < 400_000
+    monkeypatch.setattr(pq.ParquetFile, "read", lambda *_, **__: pytest.fail("it was unpacked"))
+    with pytest.raises(InputError, match="is damaged or not of this evaluation"):
+        load_results(out)
+
+
+@pytest.mark.parametrize("place", ["cells", "times", "report"])
+def test_a_planted_link_is_not_followed(out, place, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    if (out / place).exists():
+        (out / place).rename(tmp_path / "kept")
+    (out / place).symlink_to(elsewhere)
+    with pytest.raises(InputError, match=f"'{out / place}' is damaged or not of this evaluation"):
+        evaluate(config("linucb", "oracle"), out, workers=1)
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_link_that_is_planted_while_cells_are_played_is_not_followed(tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    def plant(cell, owner):
+        (tmp_path / "out" / "cells").symlink_to(elsewhere)
+        return play(cell, owner)
+
+    monkeypatch.setattr(harness, "play", plant)
+    with pytest.raises(InputError, match=r"cells' must be a folder, got a link"):
+        evaluate(config("random", tasks=1), tmp_path / "out", workers=1)
+    assert not list(elsewhere.iterdir())
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "tasks.json", "times", "cells", "results.parquet", "regret.png"])
+@pytest.mark.parametrize("kind", ["fifo", "device"])
+def test_what_is_no_regular_file_is_refused_and_nobody_waits_for_it(out, name, kind):
+    path = out / name if (out / name).is_file() or "." in name else sorted((out / name).iterdir())[0]
+    path.unlink(missing_ok=True)
+    if kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    with pytest.raises(InputError, match=f"'{re.escape(str(path))}' is damaged or not of this evaluation"):
+        evaluate(config("linucb", "oracle"), out, workers=1)
+    if name in ("manifest.json", "cells", "times"):
+        with pytest.raises(InputError, match=f"'{re.escape(str(path))}' is damaged or not of this evaluation"):
+            load_results(out)
+
+
+@pytest.mark.parametrize("place", [None, 3, "a\0b", b"x"])
+def test_what_is_no_path(place):
+    for call in (lambda: evaluate(config("linucb"), place), lambda: load_results(place)):
+        with pytest.raises(InputError, match="out must be a path, got"):
+            call()

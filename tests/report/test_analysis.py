@@ -5,8 +5,18 @@ from scipy import stats
 
 from gents_gym import Rollout
 from gents_gym.checks import InputError
+from gents_gym.cli.summary import summary_table
 from gents_gym.evaluation.store import Evaluation
-from gents_gym.report.analysis import curve, distribution, measures, rliable_scores, summary_rows, totals
+from gents_gym.report.analysis import (
+    curve,
+    distribution,
+    measures,
+    poor_yardstick,
+    rliable_scores,
+    summary_rows,
+    totals,
+)
+from gents_gym.report.tables import to_markdown
 
 REGRETS = ("oracle", "expected", "best")
 
@@ -91,3 +101,36 @@ def test_scores_need_an_agent_everywhere():
         rliable_scores(evaluation({"one": {"a": record(0)}, "two": {"b": record(1)}}, "ab"))
     with pytest.raises(InputError, match="unknown measure 'bst'; did you mean 'best'"):
         rliable_scores(evaluation({"one": {"a": record(0)}}, "a"), "bst")
+
+
+def against_oracle(expected, oracle):
+    """A record of agents' regrets of tasks, (B,), given what the oracle's own best regret is."""
+    regrets = {"oracle": expected, "expected": expected, "best": expected + oracle}
+    steps = {name: np.asarray(values, float)[:, None] for name, values in regrets.items()}
+    return Rollout(np.zeros((len(expected), 1), int), -steps["best"], steps, tuple(range(len(expected))))
+
+
+def test_an_oracle_that_is_beaten_is_a_poor_yardstick():
+    rng = np.random.default_rng(0)
+    oracle = rng.gamma(4, 5, 40)
+    greedy = against_oracle(rng.normal(-15, 2, 40), oracle)
+    random = against_oracle(rng.normal(30, 2, 40), oracle)
+    records = {"random": random, "greedy": greedy}
+    said = poor_yardstick(records)
+    own, theirs = oracle.mean(), greedy.regret["best"].sum(axis=1).mean()
+    assert f"its own best regret is {own:.1f} per task, that of greedy is {theirs:.1f}." in said
+    assert measures(records) == ("best", "oracle", "expected", "reward")
+    assert said.replace("**", "") in to_markdown("env", records)
+    table = summary_table("env", records)
+    assert said.rstrip(".") in table.caption
+    assert [column.header for column in table.columns][1:5] == ["reward", "best", "oracle", "expected"]
+    assert table.columns[5].header == "best\nmedian"
+
+
+@pytest.mark.parametrize("center", [0.1, 5])
+def test_an_oracle_that_is_not_clearly_beaten_stays_the_yardstick(center):
+    values = np.array([center - 3, center + 3.1, center, center])
+    records = {"a": against_oracle(values, np.ones(4)), "one": against_oracle(np.array([-1.0]), np.ones(1))}
+    assert poor_yardstick(records) is None
+    assert measures(records) == ("oracle", "expected", "best", "reward")
+    assert poor_yardstick({"a": Rollout(np.zeros((2, 1), int), np.zeros((2, 1)))}) is None

@@ -1,8 +1,9 @@
+import gymnasium as gym
 import numpy as np
 import pytest
 from scipy import stats
 
-from gents_gym import Rollout
+from gents_gym import EvaluationConfig, Rollout, evaluate, load_results, rollout
 from gents_gym.checks import InputError
 from gents_gym.report.comparison import compare, compare_all
 
@@ -112,3 +113,28 @@ def test_other_tasks_cannot_be_compared(records):
     for call in (lambda: compare(other, "near", "far"), lambda: compare_all(other, "expected")):
         with pytest.raises(InputError, match="records must be of the same tasks"):
             call()
+
+
+def test_the_same_numbers_of_other_tasks_cannot_be_compared(tmp_path):
+    """Two folders of different seeds: their tasks have the same numbers, and nothing else in common."""
+    env = "gents_gym/Synthetic-v0(horizon=3)"
+    found = {
+        seed: evaluate(EvaluationConfig(agents, (env,), tasks=4, block=2, seed=seed), tmp_path / name, workers=1)
+        for name, seed, agents in (("one", 0, ("lints",)), ("other", 1, ("linucb",)))
+    }
+    again = evaluate(EvaluationConfig(("random",), (env,), tasks=4, block=2), tmp_path / "again", workers=1)
+    whole = evaluate(EvaluationConfig(("random",), (env,), tasks=4, block=4), tmp_path / "whole", workers=1)
+    mine = found[0].records[env]
+    with pytest.raises(InputError, match="records must be of the same tasks to be compared, got tasks with different"):
+        compare({**mine, **found[1].records[env]}, "lints", "linucb")
+    with pytest.raises(InputError, match="which shows in blocks of the same size, got 2 and 1"):
+        compare({**mine, **whole.records[env]}, "lints", "random")
+    assert compare({**mine, **load_results(tmp_path / "again").records[env]}, "lints", "random").tasks == 4
+    assert again.records[env]["random"].tasks == mine["lints"].tasks
+
+
+def test_played_records_of_other_seeds_cannot_be_compared():
+    envs = gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, horizon=3, autoreset_mode="Disabled")
+    found = {f"seed {seed}": rollout(envs, "random", seed) for seed in (0, 1)}
+    with pytest.raises(InputError, match="got tasks with different hashes"):
+        compare(found, "seed 0", "seed 1")

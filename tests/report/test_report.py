@@ -358,3 +358,33 @@ def test_a_script_that_fails_says_so(tmp_path):
     assert "This page's script failed: Uncaught ReferenceError: nowhere is not defined" in dom
     with pytest.raises(AssertionError, match="nowhere is not defined"):
         assert_well(dom)
+
+
+def beaten(names):
+    """Results in which the first agent beats the oracle."""
+    found = evaluation(names, regrets=("oracle", "expected", "best"))
+    records = found.records["env"]
+    first = records[names[0]]
+    lower = {**first.regret, **dict.fromkeys(("oracle", "expected"), first.regret["best"] - 1)}
+    return replace(found, records={"env": {**records, names[0]: replace(first, regret=lower)}})
+
+
+def test_a_poor_yardstick_is_told_on_the_page():
+    (shown,) = page_data(beaten(["a", "b"]))["environments"]
+    assert shown["yardstick"].startswith("The oracle is a poor yardstick here: its own best regret is 400.0 per task")
+    assert shown["measures"][0] == "best"
+    (other,) = page_data(evaluation(["a", "b"]))["environments"]
+    assert other["yardstick"] is None
+
+
+@in_browser
+def test_the_page_leads_with_best_regret_where_the_oracle_is_beaten(tmp_path):
+    look = f"{LOOK} look('start'); seen.told = texts('#yardstick')[0]; seen.hidden = all('#yardstick')[0].hidden"
+    dom, seen = open_page(page(beaten(["a", "b"])), tmp_path, f"{look}; click('agent-0'); look('then')")
+    assert_well(dom)
+    assert seen["start"]["title"] == "Cumulative best regret"
+    assert seen["told"].startswith("The oracle is a poor yardstick")
+    assert not seen["hidden"]
+    assert "measure=best" in seen["then"]["address"]
+    dom, seen = open_page(page(evaluation(["a", "b"])), tmp_path, look)
+    assert (seen["start"]["title"], seen["hidden"]) == ("Cumulative expected regret", True)

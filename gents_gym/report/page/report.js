@@ -59,7 +59,7 @@ function readState() {
   const numbers = (name) => (given.get(name) || "").split(",").filter((text) => /^\d+$/.test(text)).map(Number);
   return {
     env: numbers("env")[0] || 0,
-    measure: given.get("measure") || "expected",
+    measure: given.get("measure") || "",
     hidden: new Set(numbers("hide")),
     sort: given.get("sort") || "",
     reference: numbers("ref")[0],
@@ -67,7 +67,7 @@ function readState() {
 }
 
 function writeState() {
-  const entries = { env: state.env, measure: state.measure, hide: [...state.hidden].join(","), sort: state.sort };
+  const entries = { env: state.env, measure: view().measure, hide: [...state.hidden].join(","), sort: state.sort };
   if (state.reference !== undefined) entries.ref = state.reference;
   try {
     history.replaceState(null, "", `#${new URLSearchParams(entries)}`);
@@ -85,7 +85,8 @@ function change(changes) {
 // What the state means for the data: the environment, its agents, and those of them that are not hidden.
 function view() {
   const env = data.environments[state.env] || data.environments[0];
-  const measure = env.measures.includes(state.measure) ? state.measure : env.measures.at(-1);
+  const wanted = [state.measure, env.yardstick ? "best" : "expected", env.measures.at(-1)];
+  const measure = wanted.find((name) => env.measures.includes(name));
   const ids = env.agents;
   const shown = ids.filter((id) => !state.hidden.has(id));
   const means = Object.fromEntries(env.rows.map((row) => [row.id, row[`${measure}_mean`]]));
@@ -141,6 +142,8 @@ function drawControls({ env, measure, ids }) {
 }
 
 function drawHeadline({ env, measure, ids, best, noun, better }) {
+  byId("yardstick").textContent = env.yardstick ?? "";
+  byId("yardstick").hidden = !env.yardstick;
   const row = env.rows.find((entry) => entry.id === best);
   const rivals = ids.filter((id) => id !== best && !data.agents[id].privileged);
   const beaten = rivals.filter((id) => env.pairs[measure][best][id].verdict === 1);

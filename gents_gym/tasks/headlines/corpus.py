@@ -14,14 +14,32 @@ import pyarrow.parquet as pq
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from gents_gym.checks import InputError
-from gents_gym.files import digest, write_whole
+from gents_gym.checks import InputError, check_array
+from gents_gym.files import as_path, digest, read_file, write_whole
+from gents_gym.parquet import read_parquet
 from gents_gym.randomness import SPLITS
+from gents_gym.schema import check_schema, positive, whole
 
 BUNDLED = Path(__file__).with_name("bundled")
 FORMAT = "gents_gym.news.1"
 SCORES = ("sentiment", "formality")  # φ_Z, in this order
 TEXTS, VECTORS, MANIFEST = "headlines.parquet", "embeddings.safetensors", "manifest.json"
+SCHEMA = {  # of the manifest
+    "format": str,
+    "about": str,
+    "sizes": dict.fromkeys(SPLITS, positive),
+    "dimensions": positive,
+    "scores": {name: {str: float} for name in SCORES},
+    "correlation": float,
+    "plan": {
+        "config": lambda value: isinstance(value, dict) and {"encoder", "pooling", "dimensions"} <= value.keys(),
+        "rows": {"rows": whole, "empty": whole, "repeated": whole},
+        "headlines": str,
+        "space?": str,
+    },
+    "space": str,
+    "sha256": {TEXTS: str, VECTORS: str},
+}
 
 
 class Projection(NamedTuple):
@@ -103,9 +121,9 @@ def write_corpus(
 
 def load_corpus(folder: str | Path | None = None) -> Corpus:
     """Read a corpus that `gents-gym news prepare` wrote; None: the bundled one, whose texts are synthetic."""
-    path = BUNDLED if folder is None else Path(folder).expanduser().resolve()
+    path = BUNDLED if folder is None else as_path("corpus", folder).expanduser().resolve()
     try:
-        manifest = (path / MANIFEST).read_bytes()
+        manifest = read_file(path / MANIFEST)
     except OSError as error:
         rule = "corpus must be a folder that `gents-gym news prepare` has finished"
         raise InputError(f"{rule}, got '{folder}' without a readable {MANIFEST} ({error.strerror})") from error
@@ -114,31 +132,64 @@ def load_corpus(folder: str | Path | None = None) -> Corpus:
 
 @lru_cache(maxsize=4)  # the manifest has the files' hashes, so another content has another key
 def _load(folder: Path, text: bytes) -> Corpus:
+    manifest = _read_manifest(folder, text)
+    files = {name: _whole(folder, name, manifest) for name in (TEXTS, VECTORS)}
     try:
-        manifest = json.loads(text)
-        if manifest["format"] != FORMAT:
-            raise InputError(f"corpus '{folder}' has the format {manifest['format']!r}, but {FORMAT!r} is read here")
-        table = pq.read_table(io.BytesIO(_whole(folder, TEXTS, manifest)))
-        vectors = load(_whole(folder, VECTORS, manifest))
-        embeddings = vectors["embeddings"].astype(np.float32)
-        projection = Projection(vectors["center"], vectors["basis"])
-        scores = np.stack([table.column(name).to_numpy() for name in SCORES], axis=1)
-        split = np.array(table.column("split").to_pylist(), object)
-        texts = np.array(table.column("headline").to_pylist(), object)
-        for array in (embeddings, scores, texts):
-            array.flags.writeable = False
+        texts, scores, splits = _read_texts(files[TEXTS], manifest)
+        embeddings, projection = _read_vectors(files[VECTORS], manifest, len(texts))
     except (ValueError, KeyError, TypeError, pa.ArrowException, SafetensorError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"corpus '{folder}' is damaged: its manifest and files do not agree ({error!r})") from error
-    splits = {name: np.flatnonzero(split == name) for name in SPLITS}
+        raise _damaged(folder, error) from error
+    for array in (embeddings, scores, texts):
+        array.flags.writeable = False
     return Corpus(folder, texts, embeddings, scores, splits, projection, manifest)
+
+
+def _read_manifest(folder: Path, text: bytes) -> dict[str, Any]:
+    try:
+        manifest: dict[str, Any] = json.loads(text)
+        form = manifest["format"]
+        if form == FORMAT:
+            check_schema(manifest, SCHEMA)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _damaged(folder, error) from error
+    if form != FORMAT:
+        raise InputError(f"corpus '{folder}' has the format {form!r}, but {FORMAT!r} is read here")
+    return manifest
+
+
+def _damaged(folder: Path, error: Exception) -> InputError:
+    return InputError(f"corpus '{folder}' is damaged: its manifest and files do not agree ({error!r})")
+
+
+def _read_texts(data: bytes, manifest: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """Return texts (n,), scores (n, 2) and the rows of each split, or raise a ValueError."""
+    table = read_parquet(data)
+    if table.column_names != ["headline", "split", *SCORES] or any(column.null_count for column in table.columns):
+        raise ValueError(f"{TEXTS} has the columns {table.column_names}, or gaps")
+    texts, split = (np.array(table.column(name).to_pylist(), object) for name in ("headline", "split"))
+    columns = [check_array(name, table.column(name).to_numpy(), "(n,)", texts.shape) for name in SCORES]
+    splits = {name: np.flatnonzero(split == name) for name in SPLITS}
+    sizes = {name: len(rows) for name, rows in splits.items()}
+    if sizes != manifest["sizes"] or sum(sizes.values()) != len(texts) or not all(type(text) is str for text in texts):
+        raise ValueError(f"{TEXTS} has {len(texts)} rows, {sizes}")
+    return texts, np.stack(columns, axis=1), splits
+
+
+def _read_vectors(data: bytes, manifest: dict[str, Any], n_texts: int) -> tuple[np.ndarray, Projection]:
+    """Return embeddings (n, F) and the map that gave them, or raise a ValueError."""
+    vectors, size = load(data), manifest["dimensions"]
+    embeddings = check_array("embeddings", vectors["embeddings"], "(n, F)", (n_texts, size))
+    center = check_array("center", vectors["center"], "(E,)", (-1,))
+    projection = Projection(center, check_array("basis", vectors["basis"], "(E, F)", (len(center), size)))
+    if projection.space != manifest["space"]:
+        raise ValueError(f"{VECTORS} is of the space {projection.space}, not {manifest['space']}")
+    return embeddings, projection
 
 
 def _whole(folder: Path, name: str, manifest: dict[str, Any]) -> bytes:
     """Return the file's bytes, once they are what the manifest says."""
     try:
-        data = (folder / name).read_bytes()
+        data = read_file(folder / name)
     except OSError as error:
         raise InputError(f"corpus '{folder}' is damaged: {name} cannot be read ({error.strerror})") from error
     if hashlib.sha256(data).hexdigest() != manifest["sha256"][name]:

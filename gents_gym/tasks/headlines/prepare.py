@@ -12,8 +12,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from gents_gym.checks import InputError, check_integer, check_number
-from gents_gym.files import PLAN, held, open_run, remove_parts, write_whole
+from gents_gym.checks import InputError, check_array, check_integer, check_number
+from gents_gym.files import PLAN, as_path, held, open_run, own_folder, read_file, remove_parts, write_whole
 from gents_gym.tasks.headlines import score
 from gents_gym.tasks.headlines.config import PrepareConfig
 from gents_gym.tasks.headlines.corpus import MANIFEST, SCORES, Corpus, Projection, load_corpus, write_corpus
@@ -38,7 +38,7 @@ def prepare(config: PrepareConfig, out: str | Path, on_part: Callable[[int, int]
         out: A new or empty folder, or that of the run to go on with.
         on_part: Told the number of headlines done, and of all.
     """
-    out = Path(out)
+    out = as_path("out", out)
     headlines, counts = read_headlines(config.headlines, config.format, config.column, config.max_length)
     splits = split(headlines, config.train, config.validation, config.seed)
     target = None if config.space is None else load_corpus(None if config.space == "bundled" else config.space)
@@ -139,12 +139,14 @@ def _models(config: PrepareConfig) -> _Models:
 
 def _check_same(folder: Path, trial: dict[str, np.ndarray]) -> None:
     """Raise where the models' ``trial`` is not that of the run to go on with: folders and hubs change."""
-    folder.mkdir(exist_ok=True)
-    path = folder / "trial.safetensors"
-    kept = _saved(path)
+    path = own_folder(folder) / "trial.safetensors"
+    kept = _saved(path, 1)
     if kept is None:
         write_whole(path, save(trial))
-    elif not all(np.allclose(kept[name], trial[name], rtol=1e-3, atol=1e-3) for name in trial):
+    elif any(
+        kept[name].shape != trial[name].shape or not np.allclose(kept[name], trial[name], rtol=1e-3, atol=1e-3)
+        for name in trial
+    ):
         rule = "encoder, sentiment and formality must be the models that the unfinished run began with"
         raise InputError(f"{rule}, got others: remove '{folder.parent}' and start again")
 
@@ -154,10 +156,10 @@ def _compute(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return embeddings (n, E) and raw scores (n, 2); each part is saved when it is done."""
     remove_parts(folder)
-    parts = []
+    parts: list[dict[str, np.ndarray]] = []
     for first in range(0, len(headlines), PART):
         path, texts = folder / f"{first:09d}.safetensors", headlines[first : first + PART]
-        part = _saved(path)
+        part = _saved(path, len(texts), parts[0] if parts else None)
         if part is None:
             part = models(texts)
             write_whole(path, save(part))
@@ -168,11 +170,26 @@ def _compute(
     return joined[0], joined[1]
 
 
-def _saved(path: Path) -> dict[str, np.ndarray] | None:
+def _saved(path: Path, n_texts: int, first: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray] | None:
+    """Return the part that was saved for so many headlines; None, for it to be computed again, if it is not whole.
+
+    Args:
+        path: The file.
+        n_texts: How many headlines it is of.
+        first: The first part, whose width it must have.
+    """
+    if not path.exists():
+        return None
     try:
-        return dict(load(path.read_bytes())) if path.exists() else None
-    except SafetensorError:
-        return None  # damaged: it is computed again
+        part = load(read_file(path))
+        if part.keys() != {"embeddings", "scores"}:
+            return None
+        width = -1 if first is None else first["embeddings"].shape[1]
+        check_array("embeddings", part["embeddings"], "(n, E)", (n_texts, width))
+        check_array("scores", part["scores"], "(n, 2)", (n_texts, len(SCORES)))
+        return dict(part)
+    except (SafetensorError, ValueError, TypeError):
+        return None
 
 
 def _finish(

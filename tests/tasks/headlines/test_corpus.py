@@ -1,14 +1,19 @@
 """The bundled corpus keeps what its page promises, and damage is told by name."""
 
+import hashlib
 import json
+import os
 import pickle
 import shutil
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from gents_gym import InputError
-from gents_gym.tasks.headlines.corpus import BUNDLED, load_corpus
+from gents_gym.tasks.headlines.corpus import BUNDLED, TEXTS, VECTORS, load_corpus
 from gents_gym.tasks.headlines.grammar import invent
 from gents_gym.tasks.headlines.prepare import predictability
 
@@ -76,7 +81,7 @@ def test_damage_is_told_by_name(copy, name):
     [
         (lambda text: text[:-40], "is damaged: its manifest and files do not agree"),
         (lambda text: text.replace("gents_gym.news.1", "gents_gym.news.9"), r"has the format 'gents_gym.news.9', but"),
-        (lambda text: json.dumps({"format": "gents_gym.news.1"}), r"is damaged: .*KeyError\('sha256'\)"),
+        (lambda text: json.dumps({"format": "gents_gym.news.1"}), "is damaged: .*it lacks 'about'"),
         (lambda text: "[]", "is damaged: "),
     ],
 )
@@ -92,3 +97,58 @@ def test_a_folder_without_a_corpus(tmp_path):
         InputError, match=r"`gents-gym news prepare` has finished, got '.*' without a readable manifest.json"
     ):
         load_corpus(tmp_path)
+
+
+def forge(folder, name, change):
+    """Change one of a corpus's files, with right hashes."""
+    path, manifest = folder / name, json.loads((folder / "manifest.json").read_text())
+    if name == "manifest.json":
+        path.write_text(json.dumps(change(manifest)))
+        return
+    if name == TEXTS:
+        pq.write_table(change(pq.read_table(path)), path)
+    else:
+        save_file({key: np.ascontiguousarray(value) for key, value in change(load_file(path)).items()}, path)
+    manifest["sha256"][name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+FORGED = {
+    "fewer embeddings than texts": (VECTORS, lambda all: {**all, "embeddings": all["embeddings"][:-1]}),
+    "embeddings of another width": (VECTORS, lambda all: {**all, "embeddings": all["embeddings"][:, :-1]}),
+    "embeddings that are no numbers": (VECTORS, lambda all: {**all, "embeddings": all["embeddings"] * np.nan}),
+    "no embeddings": (VECTORS, lambda all: {"center": all["center"], "basis": all["basis"]}),
+    "another center": (VECTORS, lambda all: {**all, "center": all["center"] + 1}),
+    "a basis of another size": (VECTORS, lambda all: {**all, "basis": all["basis"][:-1]}),
+    "no sentiment": (TEXTS, lambda table: table.drop_columns("sentiment")),
+    "sentiments that are texts": (TEXTS, lambda table: table.set_column(2, "sentiment", table["headline"])),
+    "gaps": (TEXTS, lambda table: table.set_column(0, "headline", pa.array([None] * len(table), pa.string()))),
+    "headlines that are numbers": (TEXTS, lambda table: table.set_column(0, "headline", table["sentiment"])),
+    "another split": (TEXTS, lambda table: table.set_column(1, "split", pa.array(["x"] * len(table)))),
+    "fewer texts": (TEXTS, lambda table: table.slice(1)),
+    "no sizes": ("manifest.json", lambda manifest: {**manifest, "sizes": []}),
+    "no dimensions": ("manifest.json", lambda manifest: {**manifest, "dimensions": 0}),
+    "a plan that is no mapping": ("manifest.json", lambda manifest: {**manifest, "plan": 3}),
+    "a plan without its encoder": (
+        "manifest.json",
+        lambda manifest: {**manifest, "plan": {**manifest["plan"], "config": {}}},
+    ),
+    "hashes that are no mapping": ("manifest.json", lambda manifest: {**manifest, "sha256": "x"}),
+    "more than there is": ("manifest.json", lambda manifest: {**manifest, "code": "os:system"}),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_forged_files_with_right_hashes(copy, name):
+    forge(copy, *FORGED[name])
+    with pytest.raises(InputError, match=r"corpus '.*' is damaged: its manifest and files do not agree \("):
+        load_corpus(copy)
+
+
+def test_what_is_no_file_and_no_path(copy):
+    (copy / VECTORS).unlink()
+    os.mkfifo(copy / VECTORS)
+    with pytest.raises(InputError, match="must be a regular file, got"):
+        load_corpus(copy)
+    with pytest.raises(InputError, match="corpus must be a path, got 3"):
+        load_corpus(3)

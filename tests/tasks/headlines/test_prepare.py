@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from gents_gym import InputError
 from gents_gym.tasks.headlines import prepare as module
@@ -105,6 +105,52 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(config, tmp_path, mon
     assert len(calls) == 4  # a finished corpus is left as it is
     with pytest.raises(InputError, match="out must be a new or empty folder, got"):
         prepare(replace(config, dimensions=2), tmp_path / "killed")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda part: {"embeddings": part["embeddings"][:-1], "scores": part["scores"]},
+        lambda part: {"embeddings": part["embeddings"][:, :-1], "scores": part["scores"]},
+        lambda part: {"embeddings": part["embeddings"]},
+        lambda part: {"embeddings": part["embeddings"], "scores": part["scores"] * np.nan},
+        lambda part: {**part, "more": part["scores"]},
+    ],
+)
+def test_a_part_that_is_not_whole_is_computed_again(config, tmp_path, change):
+    prepare(config, tmp_path / "whole")
+
+    def kill(done, total):
+        if done == 128:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        prepare(config, tmp_path / "killed", kill)
+    path = tmp_path / "killed" / "parts" / "000000064.safetensors"
+    save_file({name: np.ascontiguousarray(array) for name, array in change(load_file(path)).items()}, path)
+    prepare(config, tmp_path / "killed")
+    assert content(tmp_path / "killed") == content(tmp_path / "whole")
+
+
+def test_a_planted_link_is_not_followed(config, tmp_path):
+    def kill(done, total):
+        raise KilledError
+
+    with pytest.raises(KilledError):
+        prepare(config, tmp_path / "out", kill)
+    shutil.rmtree(tmp_path / "out" / "parts")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out" / "parts").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match=r"parts' must be a folder, got a link"):
+        prepare(config, tmp_path / "out")
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize("plan", [b"{", b"[" * 100_000, b"[]", b"3", b'{"config": []}'])
+def test_a_damaged_plan(config, tmp_path, plan):
+    (tmp_path / "run.json").write_bytes(plan)
+    with pytest.raises(InputError, match=r"out must (be new, or )?hold a run"):
+        prepare(config, tmp_path)
 
 
 def test_another_run_in_the_same_folder_is_refused(config, tmp_path):

@@ -1,0 +1,64 @@
+"""Specs, "name(option=value, …)": reads them, and says which ones a file may hold."""
+
+import ast
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from gents_gym.checks import InputError, check_choice
+
+SPEC = re.compile(r"(?P<name>[\w.:/-]+)\s*(?:\((?P<options>.*)\))?", re.DOTALL)
+OPTION = re.compile(r"(?P<name>\w+)\s*=\s*(?P<value>.*)", re.DOTALL)
+BARE_WORD = re.compile(r"[\w.:/~-]+")
+
+
+def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
+    """Split "name(option=value, …)" into the name and its options.
+
+    Values are Python literals or bare words; nothing is ever evaluated as code.
+    """
+    match = SPEC.fullmatch(spec.strip()) if isinstance(spec, str) else None
+    if match is None:
+        raise InputError(f"a spec must look like name or name(option=value, ...), got {spec!r}")
+    options: dict[str, Any] = {}
+    pending = ""
+    for piece in (match["options"] or "").split(",") if (match["options"] or "").strip() else []:
+        pending += piece
+        option = OPTION.fullmatch(pending.strip())
+        if option is None or option["name"] in options:
+            raise InputError(f"options must be named, as in name(option=value), each once, got {spec!r}")
+        try:
+            options[option["name"]] = _literal(option["value"])
+            pending = ""
+        except ValueError:
+            pending += ","  # the comma may stand inside a list or a quoted text: try again with the next piece
+    if pending:
+        raise InputError(f"an option's value must be a literal or a word, got {pending.strip(' ,')!r} in {spec!r}")
+    return match["name"], options
+
+
+def _literal(text: str) -> Any:
+    """Return the literal or bare word that ``text`` is, or raise a ValueError."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two: signs or brackets without end
+        if BARE_WORD.fullmatch(text):
+            return text
+        raise ValueError(text) from None
+
+
+def check_registered(kind: str, spec: Any, known: Iterable[str]) -> str:
+    """Return a spec that was read from a file, or raise unless it names nothing but registered ids.
+
+    A file never brings code: ``package.module:Class`` is for what the user types or passes, also inside options.
+
+    Args:
+        kind: What is named, for the error.
+        spec: The text in the file.
+        known: The registered ids.
+    """
+    name, options = parse_spec(spec)
+    if ":" in name or ":" in repr([*options.values()]):  # as parsed: a text can hide a colon behind an escape
+        raise InputError(f"{kind} in a file must be of registered ids, never package.module:Class, got {spec!r}")
+    check_choice(kind, name, known)
+    return str(spec)

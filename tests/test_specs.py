@@ -1,0 +1,71 @@
+import pytest
+
+from gents_gym import InputError
+from gents_gym.registry import POLICIES
+from gents_gym.specs import check_registered, parse_spec
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("linucb", ("linucb", {})),
+        ("lints(prior=fitted)", ("lints", {"prior": "fitted"})),
+        ("ts-gen( samples=4, policy=mlp )", ("ts-gen", {"samples": 4, "policy": "mlp"})),
+        ("ts-gen(model=synthetic-filter)", ("ts-gen", {"model": "synthetic-filter"})),
+        ("a.b:C(x=[1, 2], y='p q', z=None, w=-0.5)", ("a.b:C", {"x": [1, 2], "y": "p q", "z": None, "w": -0.5})),
+        (
+            "f(x=a.b:C, y=/tmp/m.zip, z='u, v=w', d={'k': (1, 2)})",
+            ("f", {"x": "a.b:C", "y": "/tmp/m.zip", "z": "u, v=w", "d": {"k": (1, 2)}}),
+        ),
+        ("f()", ("f", {})),
+        ("sb3(path=model.zip, deterministic=True)", ("sb3", {"path": "model.zip", "deterministic": True})),
+    ],
+)
+def test_specs_are_names_with_literal_options(spec, expected):
+    assert parse_spec(spec) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("lints(fitted)", "options must be named"),
+        ("lints(**{})", "options must be named"),
+        ("lints(prior=)", "an option's value must be a literal or a word, got 'prior='"),
+        ("lints(prior=open('x'))", "an option's value must be a literal or a word"),
+        ("lints(prior=[1, 2)", "an option's value must be a literal or a word"),
+        ("lints(prior=1, prior=2)", "each once"),
+        ("lints(prior=1,)", "options must be named"),
+        ("lints(prior=fitted", "a spec must look like"),
+        ("", "a spec must look like"),
+        ("a b", "a spec must look like"),
+        ("f(a=1)(b=2)", "an option's value must be a literal or a word"),
+    ],
+)
+def test_specs_are_never_code(spec, message):
+    with pytest.raises(InputError, match=message):
+        parse_spec(spec)
+
+
+@pytest.mark.parametrize("spec", ["logistic", "mlp(width=8)", "constrained(group1=[[0.0]], base=mlp)"])
+def test_a_file_may_name_registered_ids(spec):
+    assert check_registered("oracle", spec, POLICIES) == spec
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("os:system(command='touch pwned')", "oracle in a file must be of registered ids, never package.module:Class"),
+        ("constrained(base='mine:Policy')", "oracle in a file must be of registered ids"),
+        (r"constrained(base='mine\x3aPolicy')", "oracle in a file must be of registered ids"),
+        (
+            "estimator(estimator=[['sklearn.tree:DecisionTreeClassifier']])",
+            "oracle in a file must be of registered ids",
+        ),
+        ("logistik", "unknown oracle 'logistik'; did you mean 'logistic'"),
+        (7, "a spec must look like"),
+        (None, "a spec must look like"),
+    ],
+)
+def test_a_file_may_name_nothing_else(spec, message):
+    with pytest.raises(InputError, match=message):
+        check_registered("oracle", spec, POLICIES)
