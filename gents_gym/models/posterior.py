@@ -64,19 +64,25 @@ class SampledPosterior:
     n_steps: int  # of a chain
     n_weighted: int  # proposals behind an expectation
     ledger: Ledger
-    mean: np.ndarray  # the prior's, (B, A, Q)
-    scale: np.ndarray  # the prior's variances, (B, A, Q)
+    means: np.ndarray  # of the prior, (B, A, Q)
+    variances: np.ndarray  # of the prior, (B, A, Q)
     student: Student  # of (B, A) posteriors
     stale: np.ndarray  # whose proposals have to be fitted, (B, A)
 
     @classmethod
     def prior(
-        cls, likelihood: Likelihood, n_steps: int, n_weighted: int, ledger: Ledger, mean: np.ndarray, scale: np.ndarray
+        cls,
+        likelihood: Likelihood,
+        n_steps: int,
+        n_weighted: int,
+        ledger: Ledger,
+        means: np.ndarray,
+        variances: np.ndarray,
     ) -> "SampledPosterior":
         """Return the prior, of means and variances (B, A, Q)."""
-        student = Student(mean.copy(), np.sqrt(scale)[..., None] * np.eye(mean.shape[-1]))
-        stale = np.zeros(mean.shape[:-1], np.bool_)
-        return cls(likelihood, n_steps, n_weighted, ledger, mean, scale, student, stale)
+        student = Student(means.copy(), np.sqrt(variances)[..., None] * np.eye(means.shape[-1]))
+        stale = np.zeros(means.shape[:-1], np.bool_)
+        return cls(likelihood, n_steps, n_weighted, ledger, means, variances, student, stale)
 
     def learn(self, task: np.ndarray, action: np.ndarray, rows: np.ndarray, outcome: np.ndarray) -> None:
         """Note of which actions outcomes have arrived."""
@@ -95,7 +101,7 @@ class SampledPosterior:
 
     def draw(self, draws: int, rngs: Rngs) -> np.ndarray:
         """Return the ends of independent chains, (B, M, A, Q)."""
-        shape = (self.n_steps, *self.mean.shape[1:])  # (S, A, Q)
+        shape = (self.n_steps, *self.means.shape[1:])  # (S, A, Q)
         numbers = [[draw_numbers(rng, shape) for _ in range(draws)] for rng in rngs]
         stacked = (np.concatenate([np.stack([own[m][i] for own in numbers], 1) for m in range(draws)]) for i in (0, 1))
         proposals, weights = self._propose(*stacked)  # (M·S, B, A, Q), (M·S, B, A)
@@ -115,18 +121,18 @@ class SampledPosterior:
     def pick(self, tasks: np.ndarray, ledger: Ledger) -> "SampledPosterior":
         """Return a copy of the tasks at ``tasks``, whose ledger is ``ledger``."""
         student = Student(*(part[tasks] for part in self.student))
-        mean, scale, stale = (part[tasks] for part in (self.mean, self.scale, self.stale))
-        return replace(self, ledger=ledger, mean=mean, scale=scale, student=student, stale=stale)
+        means, variances, stale = (part[tasks] for part in (self.means, self.variances, self.stale))
+        return replace(self, ledger=ledger, means=means, variances=variances, student=student, stale=stale)
 
     def join(self, other: "SampledPosterior") -> "SampledPosterior":
         """Return the posterior of these actions and, behind them, the other's."""
-        parts = [(one.mean, one.scale, one.stale, *one.student) for one in (self, other)]
-        mean, scale, stale, *student = (np.concatenate(pair, axis=1) for pair in zip(*parts, strict=True))
-        return replace(self, mean=mean, scale=scale, stale=stale, student=Student(*student))
+        parts = [(one.means, one.variances, one.stale, *one.student) for one in (self, other)]
+        means, variances, stale, *student = (np.concatenate(pair, axis=1) for pair in zip(*parts, strict=True))
+        return replace(self, means=means, variances=variances, stale=stale, student=Student(*student))
 
     def _weighted_rewards(self, rows: np.ndarray, reward_fn: RewardFn, rngs: Rngs) -> tuple[np.ndarray, np.ndarray]:
         """Return mean rewards under S weighted draws, (S, B, C, A), and the draws' shares, (S, B, 1, A)."""
-        drawn = [draw_numbers(rng, (self.n_weighted, *self.mean.shape[1:])) for rng in rngs]
+        drawn = [draw_numbers(rng, (self.n_weighted, *self.means.shape[1:])) for rng in rngs]
         proposals, weights = self._propose(*(np.stack(part, axis=1) for part in zip(*drawn, strict=True)))
         rewards = self.likelihood.expected_reward(reward_fn, self.parameters(rows, proposals))
         return rewards, np.exp(weights - logsumexp(weights, axis=0))[:, :, None]
@@ -152,17 +158,17 @@ class SampledPosterior:
         order = np.argsort(problem, kind="stable")
         at = task[order], decision[order]
         rows, outcomes = self.ledger.rows[at].astype(np.float64), self.ledger.outcomes[at]
-        return MultinomialProblems(rows, outcomes, counts[picked], self.mean[picked], self.scale[picked])
+        return MultinomialProblems(rows, outcomes, counts[picked], self.means[picked], self.variances[picked])
 
 
 def sampled_marginal(
-    mean: np.ndarray, scale: np.ndarray, rows: np.ndarray, outcomes: np.ndarray, count: int, rng: np.random.Generator
+    mean: np.ndarray, variance: np.ndarray, rows: np.ndarray, outcomes: np.ndarray, count: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return log p(Y | X) of N single actions by importance sampling, and its standard errors, (N,) each.
 
     Args:
         mean: The prior's, (N, 1, Q).
-        scale: The prior's variances, (N, 1, Q).
+        variance: The prior's, (N, 1, Q).
         rows: (N, R, K).
         outcomes: (N, R).
         count: S, proposals.
@@ -170,7 +176,7 @@ def sampled_marginal(
     """
     n_actions, n_rows, size = rows.shape
     counts = np.full((n_actions, 1), n_rows)
-    problems = MultinomialProblems(rows.reshape(-1, size), outcomes.ravel(), counts, mean, scale)
+    problems = MultinomialProblems(rows.reshape(-1, size), outcomes.ravel(), counts, mean, variance)
     student = Student.fit(problems)
     parts = []
     for first in range(0, count, GROUP):
@@ -180,4 +186,4 @@ def sampled_marginal(
     total = logsumexp(weights, axis=0)  # (N,)
     shares = np.exp(weights - total)  # (S, N)
     error = np.sqrt(np.maximum((shares**2).sum(axis=0) - 1 / count, 0))  # the delta method's
-    return total - np.log(count) + student.log_constant(scale)[:, 0], error
+    return total - np.log(count) + student.log_constant(variance)[:, 0], error
