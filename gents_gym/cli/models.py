@@ -102,7 +102,7 @@ class MeasureLosses:
 
     models: tuple[str, ...] = ("synthetic-paper", "synthetic-filter", "exact")
     """Bundled models, folders, or package.module:Class(folder=...); "exact" is p* itself, of the synthetic or the news
-    setting."""
+    setting, in closed form for Gaussian outcomes and by importance sampling for others."""
     kind: str | None = None
     """Class of the folders among the models, package.module:Class, if its kind is not registered."""
     env: str = "gents_gym/Synthetic-v0"
@@ -147,6 +147,9 @@ class MeasureLosses:
         for name in models:
             cells = ("{:.5f} ± {:.5f}".format(*found.mean(name, prefix)) for prefix in shown)
             print(f"{name:<28}" + "".join(f"{cell:>20}" for cell in cells))
+        if "exact" in models:
+            cells = (f"± {found.error('exact', prefix):.6f}" for prefix in shown)
+            print(f"{'Monte-Carlo error of exact':<28}" + "".join(f"{cell:>20}" for cell in cells))
         others = [name for name in models if name != "exact" and "exact" in models]
         if others:
             print("above exact, paired by action:")

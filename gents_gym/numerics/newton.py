@@ -1,62 +1,39 @@
-"""Batched penalised logistic regression: rows and outcomes in, the B·A optima of Newton's method out."""
+"""Batched Newton's method for convex problems, and the penalised logistic regressions that it solves."""
 
 import warnings
+from abc import ABC, abstractmethod
 
 import numpy as np
 
 
-class LogisticProblems:
-    """B·A logistic regressions with Gaussian penalties; the A problems of a task share its rows.
+class NewtonProblems(ABC):
+    """Many convex problems of one size that Newton's method solves side by side.
 
-    Each minimises Σ_t w_t·logloss(y_t, x_t·β) + ½ (β−μ)ᵀ Λ (β−μ) over β.
-
-    Args:
-        rows: x, (B, T, K) float64; an intercept is a column of ones.
-        outcomes: y, (B, T, A), each 0 or 1.
-        precision: Λ, (..., K, K), broadcast to (B, A, K, K); a zero on its diagonal leaves that entry free.
-        center: μ, (..., K), broadcast to (B, A, K).
-        weights: w, (B, T, A), or None for ones; a zero takes the row out.
+    A subclass says what the objectives are. Their ``chances`` are what gradients and Hessians are made of; arrays of
+    problems have the leading axes of ``_center``, which is also where the search begins.
     """
 
-    def __init__(
-        self,
-        rows: np.ndarray,
-        outcomes: np.ndarray,
-        precision: np.ndarray,
-        center: np.ndarray | float = 0.0,
-        weights: np.ndarray | None = None,
-    ) -> None:
-        self._rows = rows
-        self._precision = precision
-        self._center = center
-        self._weights = weights
-        self._shape = (len(rows), outcomes.shape[2], rows.shape[2])  # (B, A, K)
-        self._upper = np.triu_indices(rows.shape[2])
-        counted = outcomes if weights is None else outcomes * weights
-        self._target = counted.swapaxes(1, 2) @ rows  # (B, A, K)
-        self._pairs: np.ndarray | None = None
+    _center: np.ndarray  # (..., K)
 
+    @abstractmethod
     def loss(self, solution: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the objectives (B, A) at ``solution`` (B, A, K), and the probabilities of a 1, (B, T, A)."""
-        logits = self._rows @ solution.swapaxes(1, 2)  # (B, T, A)
-        odds = np.exp(-np.abs(logits))
-        surprise = np.maximum(logits, 0) + np.log(1 + odds)
-        surprise = surprise if self._weights is None else surprise * self._weights
-        away = solution - self._center
-        penalty = 0.5 * (away * self._pull(away)).sum(axis=2)
-        chances = np.where(logits >= 0, 1, odds) / (1 + odds)
-        return surprise.sum(axis=1) - (self._target * solution).sum(axis=2) + penalty, chances
+        """Return the objectives (...) at ``solution`` (..., K), and the probabilities there."""
 
+    @abstractmethod
+    def gradient(self, solution: np.ndarray, chances: np.ndarray) -> np.ndarray:
+        """Return the objectives' gradients, (..., K)."""
+
+    @abstractmethod
     def hessian(self, chances: np.ndarray) -> np.ndarray:
-        """Return the objectives' second derivatives, (B, A, K, K), where the probabilities are ``chances``."""
-        first, second = self._upper
-        if self._pairs is None:  # (B, T, K(K+1)/2): Hessians are weighted sums of these
-            self._pairs = self._rows[:, :, first] * self._rows[:, :, second]
-        spread = chances * (1 - chances)
-        spread = spread if self._weights is None else spread * self._weights
-        found = np.empty((*self._shape, self._shape[2]))
-        found[:, :, first, second] = found[:, :, second, first] = spread.swapaxes(1, 2) @ self._pairs
-        return found + self._precision
+        """Return the objectives' second derivatives, (..., K, K), at the probabilities ``chances``."""
+
+    @abstractmethod
+    def _rounding(self) -> np.ndarray:
+        """Return what gradients are known to at the best, broadcast to (..., K)."""
+
+    @abstractmethod
+    def _each(self, flags: np.ndarray) -> np.ndarray:
+        """Return flags of problems in the shape of ``chances``."""
 
     def solve(
         self,
@@ -65,24 +42,23 @@ class LogisticProblems:
         tolerance: float = 1e-8,
         max_iterations: int = 100,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the optima (B, A, K) and their probabilities (B, T, A).
+        """Return the optima (..., K) and their probabilities.
 
         Args:
-            start: Where to begin, (B, A, K); None: at the center.
-            wanted: (B, A) booleans, the problems to solve; the others stay at the start.
+            start: Where to begin, (..., K); None: at the center.
+            wanted: Booleans (...), the problems to solve; the others stay at the start.
             tolerance: The largest gradient entry at a solution.
             max_iterations: Newton steps; reached only by extreme data.
         """
-        solution = np.broadcast_to(self._center, self._shape)
-        still = np.ones(self._shape[:2], np.bool_) if wanted is None else wanted
+        solution = self._center
+        still = np.ones(solution.shape[:-1], np.bool_) if wanted is None else wanted
         loss, chances = self.loss(solution)
         if start is not None:
             solution, loss, chances = self._better(solution, loss, chances, start)
-        rounding = 1e-14 * np.abs(self._rows).sum(axis=1)[:, None]  # (B, 1, K): no gradient is known better
+        rounding = self._rounding()
         for _ in range(max_iterations):
-            counted = chances if self._weights is None else chances * self._weights
-            gradient = counted.swapaxes(1, 2) @ self._rows - self._target + self._pull(solution - self._center)
-            still = still & (np.abs(gradient) > np.maximum(tolerance, rounding)).any(axis=2)
+            gradient = self.gradient(solution, chances)
+            still = still & (np.abs(gradient) > np.maximum(tolerance, rounding)).any(axis=-1)
             if not still.any():
                 break
             step = _solve_regular(self.hessian(chances), gradient) * still[..., None]
@@ -91,10 +67,6 @@ class LogisticProblems:
             if still.any():
                 warnings.warn(f"{still.sum()} logistic fits stopped after {max_iterations} steps", stacklevel=2)
         return solution, chances
-
-    def _pull(self, away: np.ndarray) -> np.ndarray:
-        """Return Λ·(β−μ), (B, A, K)."""
-        return (self._precision @ away[..., None])[..., 0]
 
     def _descend(
         self, solution: np.ndarray, loss: np.ndarray, chances: np.ndarray, step: np.ndarray
@@ -119,15 +91,84 @@ class LogisticProblems:
         return (
             np.where(lower[..., None], other, solution),
             np.where(lower, other_loss, loss),
-            np.where(lower[:, None], other_chances, chances),
+            np.where(self._each(lower), other_chances, chances),
         )
 
 
+class LogisticProblems(NewtonProblems):
+    """B·A logistic regressions with Gaussian penalties; the A problems of a task share its rows.
+
+    Each minimises Σ_t w_t·logloss(y_t, x_t·β) + ½ (β−μ)ᵀ Λ (β−μ) over β.
+
+    Args:
+        rows: x, (B, T, K) float64; an intercept is a column of ones.
+        outcomes: y, (B, T, A), each 0 or 1.
+        precision: Λ, (..., K, K), broadcast to (B, A, K, K); a zero on its diagonal leaves that entry free.
+        center: μ, (..., K), broadcast to (B, A, K).
+        weights: w, (B, T, A), or None for ones; a zero takes the row out.
+    """
+
+    def __init__(
+        self,
+        rows: np.ndarray,
+        outcomes: np.ndarray,
+        precision: np.ndarray,
+        center: np.ndarray | float = 0.0,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        self._rows = rows
+        self._precision = precision
+        self._weights = weights
+        self._shape = (len(rows), outcomes.shape[2], rows.shape[2])  # (B, A, K)
+        self._center = np.broadcast_to(center, self._shape)
+        self._upper = np.triu_indices(rows.shape[2])
+        counted = outcomes if weights is None else outcomes * weights
+        self._target = counted.swapaxes(1, 2) @ rows  # (B, A, K)
+        self._pairs: np.ndarray | None = None
+
+    def loss(self, solution: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the objectives (B, A) at ``solution`` (B, A, K), and the probabilities of a 1, (B, T, A)."""
+        logits = self._rows @ solution.swapaxes(1, 2)  # (B, T, A)
+        odds = np.exp(-np.abs(logits))
+        surprise = np.maximum(logits, 0) + np.log(1 + odds)
+        surprise = surprise if self._weights is None else surprise * self._weights
+        away = solution - self._center
+        penalty = 0.5 * (away * self._pull(away)).sum(axis=2)
+        chances = np.where(logits >= 0, 1, odds) / (1 + odds)
+        return surprise.sum(axis=1) - (self._target * solution).sum(axis=2) + penalty, chances
+
+    def gradient(self, solution: np.ndarray, chances: np.ndarray) -> np.ndarray:
+        """Return the objectives' gradients, (B, A, K)."""
+        counted = chances if self._weights is None else chances * self._weights
+        return counted.swapaxes(1, 2) @ self._rows - self._target + self._pull(solution - self._center)
+
+    def hessian(self, chances: np.ndarray) -> np.ndarray:
+        """Return the objectives' second derivatives, (B, A, K, K), where the probabilities are ``chances``."""
+        first, second = self._upper
+        if self._pairs is None:  # (B, T, K(K+1)/2): Hessians are weighted sums of these
+            self._pairs = self._rows[:, :, first] * self._rows[:, :, second]
+        spread = chances * (1 - chances)
+        spread = spread if self._weights is None else spread * self._weights
+        found = np.empty((*self._shape, self._shape[2]))
+        found[:, :, first, second] = found[:, :, second, first] = spread.swapaxes(1, 2) @ self._pairs
+        return found + self._precision
+
+    def _rounding(self) -> np.ndarray:
+        return 1e-14 * np.abs(self._rows).sum(axis=1)[:, None]  # (B, 1, K)
+
+    def _each(self, flags: np.ndarray) -> np.ndarray:
+        return flags[:, None]  # (B, 1, A)
+
+    def _pull(self, away: np.ndarray) -> np.ndarray:
+        """Return Λ·(β−μ), (B, A, K)."""
+        return (self._precision @ away[..., None])[..., 0]
+
+
 def _solve_regular(curvature: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """Return the Newton steps, (B, A, K); a bump on the diagonal keeps saturated or huge data solvable."""
+    """Return the Newton steps, (..., K); a bump on the diagonal keeps saturated or huge data solvable."""
     bump = np.eye(curvature.shape[-1])
     try:
         return np.linalg.solve(curvature + 1e-12 * bump, gradient[..., None])[..., 0]
     except np.linalg.LinAlgError:
-        scale = np.abs(curvature).max(axis=(2, 3), keepdims=True)
+        scale = np.abs(curvature).max(axis=(-2, -1), keepdims=True)
         return np.linalg.solve(curvature + (1e-12 + 1e-15 * scale) * bump, gradient[..., None])[..., 0]

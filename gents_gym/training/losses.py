@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -24,11 +24,21 @@ class Losses:
 
     prefixes: tuple[int, ...]
     sums: dict[str, np.ndarray]
+    errors: dict[str, np.ndarray] = field(default_factory=dict)  # standard errors of sums that are estimates, (N, P)
 
     def mean(self, name: str, prefix: int) -> tuple[float, float]:
         """Return the mean loss per step of the first ``prefix`` rows and its standard error over actions."""
         values = self.sums[name][:, self.prefixes.index(prefix)] / prefix
         return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+
+    def error(self, name: str, prefix: int) -> float:
+        """Return the Monte-Carlo error of an estimated model's mean loss per step: the root of its mean square.
+
+        It is that of the estimates on these rows: their standard errors, and half their squares, by which the log
+        of a mean is too low. The error over actions is not in it.
+        """
+        squares = self.errors[name][:, self.prefixes.index(prefix)] ** 2
+        return float(np.hypot(np.sqrt(squares.mean() / len(squares)), squares.mean() / 2) / prefix)
 
     def gap(self, name: str, other: str, prefix: int) -> tuple[float, float]:
         """Return the mean of one model's loss minus another's per step, paired by action, and its standard error."""
@@ -68,28 +78,35 @@ def measure(
         if isinstance(model, SequenceModel):
             model.check_space(rows.space)
     prefixes = tuple(sorted({prefix for prefix in prefixes if prefix < length} | {length}))
-    sums = {}
+    sums, errors = {}, {}
     for name, model in models.items():
-        by_model = _exact_sums if isinstance(model, ExactModel) else _model_sums
-        sums[name] = by_model(model, rows, prefixes, seed)  # type: ignore[arg-type]
+        if isinstance(model, ExactModel):
+            sums[name], errors[name] = _exact_sums(model, rows, prefixes, seed)
+        else:
+            sums[name] = _model_sums(model, rows, prefixes)
         if on_model is not None:
             on_model(name)
-    return Losses(prefixes, sums)
+    return Losses(prefixes, sums, errors)
 
 
-def _exact_sums(model: ExactModel, rows: ActionRows, prefixes: tuple[int, ...], seed: int) -> np.ndarray:
+def _exact_sums(
+    model: ExactModel, rows: ActionRows, prefixes: tuple[int, ...], seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sums of p*'s losses and their Monte-Carlo standard errors, (N, P) each."""
     rng = stream(seed, "training", 1, "test")
     features = rows.action_features if rows.hidden_features is None else rows.hidden_features
     blocks = np.array_split(np.arange(len(rows)), -(-len(rows) // 500))
 
-    def log_marginal(block: np.ndarray, prefix: int) -> np.ndarray:
+    def estimate(block: np.ndarray, prefix: int) -> np.ndarray:
         x, y = rows.contexts[block, :prefix], rows.outcomes[block, :prefix]
-        return model.log_marginal(features[block], x, y, rng)
+        return np.stack(model.estimate_marginal(features[block], x, y, rng))  # (2, n)
 
-    return np.stack([-np.concatenate([log_marginal(block, prefix) for block in blocks]) for prefix in prefixes], 1)
+    found = [np.concatenate([estimate(block, prefix) for block in blocks], axis=1) for prefix in prefixes]
+    log_marginals, errors = np.stack(found, axis=2)  # (N, P) each
+    return -log_marginals, errors
 
 
-def _model_sums(model: SequenceModel, rows: ActionRows, prefixes: tuple[int, ...], _: int) -> np.ndarray:
+def _model_sums(model: SequenceModel, rows: ActionRows, prefixes: tuple[int, ...]) -> np.ndarray:
     found = []
     for block in np.array_split(np.arange(len(rows)), -(-len(rows) // 500)):
         z, x, y = (torch.tensor(part[block]) for part in (rows.action_features, rows.contexts, rows.outcomes))

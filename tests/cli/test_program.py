@@ -354,6 +354,22 @@ def test_losses_are_printed_beside_the_exact_ones(monkeypatch, capsys, tmp_path)
     assert "unknown model, and no folder: 'synthetic-filtr'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("kind", "losses", "is_estimate"),
+    [("bernoulli", (0.2, 0.69), True), ("gaussian", (1.42, 2.5), False), ("categorical", (0.4, 1.09), True)],
+)
+def test_the_exact_loss_and_its_own_error_of_every_kind_of_outcome(monkeypatch, capsys, kind, losses, is_estimate):
+    """Losses lie between the noise that no model removes and that of no knowledge at all."""
+    env = f"gents_gym/Synthetic-v0(horizon=60, outcomes={kind})"
+    assert main(monkeypatch, "losses", "--env", env, "--models", "exact", "--actions", 60) == 0
+    _, _, line, error = capsys.readouterr().out.splitlines()
+    means = [float(part) for part in line.split()[1::3]]
+    assert all(losses[0] < mean < losses[1] for mean in means[1:])
+    errors = [float(part) for part in error.removeprefix("Monte-Carlo error of exact").split()[1::2]]
+    assert len(errors) == len(means) == 4  # the first 1, 10, 50 and 60 rows
+    assert all((0 < each < 0.01) == is_estimate for each in errors)
+
+
 def test_news_models_train_and_stand_beside_the_exact_twin(monkeypatch, capsys, tmp_path):
     small = ("--actions", 40, "--rows", 15, "--horizon", 10, "--epochs", 1, "--env", "gents_gym/News-v0")
     for name, *options in (("seeing",), ("blind", "--blind")):

@@ -1,16 +1,15 @@
-"""The exact twin against quadrature, simulation-based calibration and a rejection sampler."""
+"""The exact p* of binary outcomes against simulation-based calibration, quadrature and importance samples."""
 
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 from scipy.special import expit
-from scipy.stats import chisquare, kstest, norm
+from scipy.stats import chisquare, norm
 
 from gents_gym import InputError
-from gents_gym.models.exact import ExactModel, _last_state, _Posterior
+from gents_gym.models.exact import ExactModel
 from gents_gym.tasks.logistic import paper_prior
 from gents_gym.tasks.synthetic import Synthetic
 from gents_gym.types import Feedback, TaskInfo, Truth
@@ -47,51 +46,6 @@ def believe(history, rngs, model=None, horizon=None, known=None):
 
 def generators(n):
     return [np.random.default_rng(i) for i in range(n)]
-
-
-def one_parameter(seed, rows=12):
-    """A problem with an intercept alone: prior mean and variance, outcomes."""
-    rng = np.random.default_rng(seed)
-    return rng.normal(), 0.3 + 2 * rng.random(), rng.integers(2, size=rows).astype(float)
-
-
-def density(mean, variance, y):
-    """The unnormalised posterior density of an intercept."""
-    return lambda b: norm.pdf(b, mean, variance**0.5) * expit(b) ** y.sum() * expit(-b) ** (1 - y).sum()
-
-
-def posterior(mean, variance, y, n_tasks=1):
-    rows, outcomes = np.ones((n_tasks, len(y), 1)), np.tile(y[None, :, None], (n_tasks, 1, 1))
-    shape = (n_tasks, 1, 1)
-    return _Posterior(rows, outcomes, None, np.full(shape, mean), np.full(shape, variance))
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_marginal_likelihood_is_quadratures(seed):
-    mean, variance, y = one_parameter(seed, rows=3 + 5 * seed)
-    rng = np.random.default_rng(0)
-    found = posterior(mean, variance, y)
-    _, weights = found.propose(rng.standard_normal((20_000, 1, 1, 1)), rng.chisquare(6, (20_000, 1, 1)))
-    estimate = np.exp(weights[:, 0, 0] + found.log_constant[0, 0])
-    exact, _ = quad(density(mean, variance, y), -30, 30, points=[0, mean], limit=200)
-    assert abs(estimate.mean() / exact - 1) < 4 * estimate.std() / np.sqrt(20_000) / exact + 1e-9
-    assert estimate.std() / exact < 0.5
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_draws_have_the_distribution_of_quadrature(seed):
-    mean, variance, y = one_parameter(seed)
-    pdf = density(mean, variance, y)
-    grid = np.linspace(mean - 12, mean + 12, 4001)
-    cdf = np.cumsum(pdf(grid))
-    cdf /= cdf[-1]
-    n_steps = 16
-    n = 4000
-    batch, rng = posterior(mean, variance, y, n), np.random.default_rng(seed)
-    numbers = rng.standard_normal((n_steps, n, 1, 1)), rng.chisquare(6, (n_steps, n, 1))
-    proposals, weights = batch.propose(*numbers)
-    draws = _last_state(proposals, weights, np.log(rng.random((n_steps, n, 1))))[:, 0, 0]
-    assert kstest(draws, lambda b: np.interp(b, grid, cdf)).pvalue > 1e-3
 
 
 def synthetic_history(rng, n_tasks, n_rows, n_actions=2, context_dim=3):
@@ -276,3 +230,11 @@ def test_bad_input():
         belief.complete(np.zeros((2, 3)), 3, contexts="bank")
     with pytest.raises(InputError, match="for tasks without known contexts, got 'given'"):
         belief.complete(np.zeros((2, 3)), 3, contexts="given")
+    with pytest.raises(InputError, match="state must have contexts, actions, seen, outcomes, got contexts"):
+        belief.restore({"contexts": np.zeros((2, 6, 3))})
+    wider = believe(history, generators(2))
+    wider.add(np.zeros((2, 1, 2)))
+    wider.decide(np.zeros((2, 3)), np.array([0, 2]))
+    wider.observe(Feedback(np.array([1]), np.array([6]), np.array([1.0])))
+    with pytest.raises(InputError, match="seen must lie below 2, the number of actions, got 2"):
+        belief.restore(wider.state())

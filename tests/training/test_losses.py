@@ -25,6 +25,25 @@ def test_the_news_twin_knows_both_maps():
         exact_model(3)
 
 
+@pytest.mark.parametrize("kind", ["bernoulli", "gaussian", "categorical"])
+def test_the_error_of_the_reference_is_what_other_seeds_show(kind):
+    """Their distance from what many more proposals give."""
+    nature = Synthetic(outcomes=kind)
+    rows = nature.sample_actions(0, range(30), 4, "test")
+    rough, fine = (ExactModel(nature.truth, n_weighted=n) for n in (8, 3000))
+    best = measure({"exact": fine}, rows, prefixes=(2,))
+    found = [measure({"exact": rough}, rows, seed, prefixes=(2,)) for seed in range(60)]
+    for prefix in (2, 4):
+        away = [one.mean("exact", prefix)[0] - best.mean("exact", prefix)[0] for one in found]
+        claimed = np.sqrt(np.mean([one.error("exact", prefix) ** 2 for one in found]))
+        if kind == "gaussian":
+            assert np.array_equal(away, np.zeros(60))
+            assert claimed == 0
+        else:
+            assert best.error("exact", prefix) < claimed / 10
+            assert np.sqrt(np.mean(np.square(away))) == pytest.approx(claimed, rel=0.3)
+
+
 def test_a_share_of_a_distance_and_its_error():
     rng = np.random.default_rng(0)
     near, whole = rng.normal(size=(2, 400, 1))

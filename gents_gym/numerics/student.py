@@ -1,0 +1,77 @@
+"""Student proposals around the modes of posteriors: for importance weights and for Metropolis-Hastings chains."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from gents_gym.numerics.multinomial import MultinomialProblems
+
+FREEDOM = 6.0  # degrees of freedom: tails heavier than those of any posterior under a Gaussian prior
+AT_ONCE = 1 << 14  # numbers that proposals are evaluated in at once: few calls for one task, and small arrays for many
+
+
+class Student(NamedTuple):
+    """Student distributions around the modes of posteriors, which proposals are drawn from."""
+
+    mode: np.ndarray  # (..., Q)
+    root: np.ndarray  # an upper triangular square root of the inverse Hessian at the mode, (..., Q, Q)
+
+    @classmethod
+    def fit(cls, problems: MultinomialProblems) -> "Student":
+        """Return the proposals for posteriors whose negative log densities are the objectives of ``problems``."""
+        mode, chances = problems.solve()
+        factor = np.linalg.cholesky(problems.hessian(chances))  # L, with LLᵀ the Hessian
+        return cls(mode, np.linalg.inv(factor).swapaxes(-1, -2))
+
+    def propose(
+        self, problems: MultinomialProblems, normal: np.ndarray, squares: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return proposals (S, ..., Q) and their log weights (S, ...), up to a constant.
+
+        Args:
+            problems: The posteriors.
+            normal: Standard normals, (S, ..., Q).
+            squares: Chi-squares of ``FREEDOM`` degrees, (S, ...).
+        """
+        student = normal * np.sqrt(FREEDOM / squares)[..., None]
+        proposals = self.mode + np.einsum("...pq,...q->...p", self.root, student)
+        tails = 0.5 * (FREEDOM + normal.shape[-1]) * np.log1p((student**2).sum(axis=-1) / FREEDOM)
+        size = max(AT_ONCE // problems.work, 1)
+        fit = [-problems.loss(proposals[first : first + size])[0] for first in range(0, len(proposals), size)]
+        return proposals, np.concatenate(fit) + tails
+
+    def log_constant(self, variance: np.ndarray) -> np.ndarray:
+        """Return that constant, (...), if log weights are of p(Y, β), with a prior of variances (..., Q)."""
+        size = self.mode.shape[-1]
+        return (
+            -0.5 * size * np.log(2 * np.pi)
+            - 0.5 * np.log(variance).sum(axis=-1)
+            + np.log(np.diagonal(self.root, axis1=-2, axis2=-1)).sum(axis=-1)
+            - gammaln((FREEDOM + size) / 2)
+            + gammaln(FREEDOM / 2)
+            + 0.5 * size * np.log(FREEDOM * np.pi)
+        )
+
+
+def draw_numbers(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return what proposals (S, ..., Q) are made of: standard normals of that shape, and chi-squares (S, ...)."""
+    return rng.standard_normal(shape), rng.chisquare(FREEDOM, shape[:-1])
+
+
+def last_state(proposals: np.ndarray, weights: np.ndarray, log_uniform: np.ndarray) -> np.ndarray:
+    """Return where the chain over the S proposals ends, (S, ..., Q) to (..., Q).
+
+    It is an independence Metropolis-Hastings chain, which starts at the first proposal.
+
+    Args:
+        proposals: (S, ..., Q).
+        weights: Their log weights, (S, ...).
+        log_uniform: Logarithms of uniform numbers, (S, ...).
+    """
+    state, weight = proposals[0], weights[0]
+    for proposal, new_weight, threshold in zip(proposals[1:], weights[1:], log_uniform[1:], strict=True):
+        accepted = threshold < new_weight - weight
+        state = np.where(accepted[..., None], proposal, state)
+        weight = np.where(accepted, new_weight, weight)
+    return state
