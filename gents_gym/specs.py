@@ -15,7 +15,7 @@ BARE_WORD = re.compile(r"[\w.:/~-]+")
 def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
     """Split "name(option=value, …)" into the name and its options.
 
-    Values are Python literals or bare words; nothing is ever evaluated as code.
+    Values are Python literals, bare words or such specs themselves; nothing is ever evaluated as code.
     """
     match = SPEC.fullmatch(spec.strip()) if isinstance(spec, str) else None
     if match is None:
@@ -42,9 +42,17 @@ def _literal(text: str) -> Any:
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two: signs or brackets without end
-        if BARE_WORD.fullmatch(text):
+        if BARE_WORD.fullmatch(text) or _is_spec(text):
             return text
         raise ValueError(text) from None
+
+
+def _is_spec(text: str) -> bool:
+    """Return whether ``text`` is itself a name with options, as in ts-gen(model=mine:Model(rate=2))."""
+    try:
+        return bool(parse_spec(text)[1])
+    except (InputError, RecursionError):
+        return False
 
 
 def check_registered(kind: str, spec: Any, known: Iterable[str]) -> str:

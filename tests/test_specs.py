@@ -18,6 +18,8 @@ from gents_gym.specs import check_registered, parse_spec
             ("f", {"x": "a.b:C", "y": "/tmp/m.zip", "z": "u, v=w", "d": {"k": (1, 2)}}),
         ),
         ("f()", ("f", {})),
+        ("f(x=m:C(a=1, b=[2, 3]), y=2)", ("f", {"x": "m:C(a=1, b=[2, 3])", "y": 2})),
+        ("f(x=g(y=h(z=1)))", ("f", {"x": "g(y=h(z=1))"})),
         ("sb3(path=model.zip, deterministic=True)", ("sb3", {"path": "model.zip", "deterministic": True})),
     ],
 )
@@ -38,6 +40,9 @@ def test_specs_are_names_with_literal_options(spec, expected):
         ("lints(prior=fitted", "a spec must look like"),
         ("", "a spec must look like"),
         ("a b", "a spec must look like"),
+        ("f(a=g(b=1)", "an option's value must be a literal or a word"),
+        ("f(a=g(h()))", "an option's value must be a literal or a word"),
+        ("f(" + "a=f(" * 5000 + ")" * 5001, "an option's value must be a literal or a word"),
         ("f(a=1)(b=2)", "an option's value must be a literal or a word"),
     ],
 )

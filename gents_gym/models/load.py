@@ -137,7 +137,14 @@ def as_model(model: Any) -> Model:
     if isinstance(model, ActionModel):
         return PerAction(model)
     rule = "a model's id, preset or folder, or have start, predict and append, or begin (docs/own_model.md)"
-    raise InputError(f"model must be {rule}, got {model!r}")
+    raise InputError(f"model must be {rule}, got {model!r}, which lacks {', '.join(missing_parts(model))}")
+
+
+def missing_parts(model: Any) -> list[str]:
+    """Return what an object lacks to be a model: of all actions at once if it has ``begin``, else of single ones."""
+    whole = ("begin", "likelihood", "context_features", "action_context_features")
+    parts = whole if hasattr(model, "begin") else ("start", "predict", "append")
+    return [part for part in parts if not hasattr(model, part)]
 
 
 def _load_fitting(name: str | Path, info: TaskInfo) -> SequenceModel:

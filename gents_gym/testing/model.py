@@ -10,7 +10,7 @@ from gents_gym import registry
 from gents_gym.checks import InputError, check_integer
 from gents_gym.construct import make_object, make_tasks
 from gents_gym.likelihoods import Likelihood
-from gents_gym.models.load import as_model, is_trained, load_model, resolve_model
+from gents_gym.models.load import as_model, is_trained, load_model, missing_parts, resolve_model
 from gents_gym.testing.action_model import check_actions
 from gents_gym.testing.beliefs import check_beliefs
 from gents_gym.testing.believer import Believer, Story
@@ -84,12 +84,11 @@ def _maker(name: str, model: Any) -> Callable[[TaskInfo | None], Any]:
                     made = model() if _is_maker(model) else model
         if made is None or isinstance(made, Model | ActionModel):
             return made
-        verbs = ("start", "predict", "append")
         raise breach(
             f"{name} is not a model",
             done=f"it was made: {made!r}",
             expected="an object with start, predict and append, or with begin and what else gents_gym.Model has",
-            seen=f"it lacks {[verb for verb in verbs if not hasattr(made, verb)]}",
+            seen=f"it lacks {', '.join(missing_parts(made))}",
             advice="write the missing methods: docs/own_model.md",
         )
 

@@ -154,3 +154,17 @@ def test_without_them_contexts_are_the_task_s_own_and_there_are_no_features():
 def test_what_is_no_model_is_refused(model):
     with pytest.raises(InputError, match=r"model must be .* got "):
         as_model(model)
+
+
+def test_what_lacks_a_part_is_told_which():
+    class Half:
+        def start(self, action_features):
+            return action_features
+
+    class HalfJoint:
+        def begin(self, info, rngs):
+            return None
+
+    for model, missing in ((Half, "predict, append"), (HalfJoint, "likelihood, context_features, action_context_feat")):
+        with pytest.raises(InputError, match=f", which lacks {missing}"):
+            as_model(model())

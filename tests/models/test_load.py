@@ -168,7 +168,7 @@ def test_the_command_line_trains_measures_and_plays_it(theirs, tmp_path, monkeyp
     assert main(monkeypatch, *train, *sizes, "--out", "mine") == 0
     assert load_model("mine", theirs.Small).config.width == 4
     env = "gents_gym/Synthetic-v0(horizon=8, n_actions=3)"
-    agents = ('ts-gen(model="their_kind:Small(folder=mine)")', 'greedy(model="their_kind:Small(folder=mine)")')
+    agents = ("ts-gen(model=their_kind:Small(folder=mine), m=4)", "greedy(model=their_kind:Small(folder=mine))")
     evaluate = ("evaluate", "--env", env, "--agents", *agents, "--tasks", 2, "--workers", 1, "--out", "results")
     assert main(monkeypatch, *evaluate) == 0
     losses = ("losses", "--env", env, "--actions", 4, "--models", "mine")

@@ -385,7 +385,7 @@ DEFECTS = {
     SumsToMore: "seen: the prediction must be probabilities that sum to 1, got a sum of 1.1",
     NotMadeTheSame: "is not made the same twice",
     NeedsArguments: "NeedsArguments cannot be made",
-    LacksAppend: "it lacks ['append']",
+    LacksAppend: "it lacks append",
     BankOfAnotherSize: "the model's bank must have shape (n, D), got (10, 3)",
     NamesItsLikelihood: "does not say what an outcome is",
     FeaturesByBatch: "the features of a context depend on the contexts beside it",

@@ -129,6 +129,16 @@ def test_a_sound_model_passes():
     assert check_model(Joint) is None
 
 
+def test_a_model_that_lacks_a_part_is_explained(explain):
+    class Half:
+        likelihood = Bernoulli()
+
+        def begin(self, info, rngs):
+            return SoundBelief(info, rngs)
+
+    assert "it lacks context_features, action_context_features" in explain(Half)
+
+
 def shifted(verb, change):
     """A belief that changes what a verb returns."""
 
