@@ -62,8 +62,8 @@ def check_flag(name: str, value: Any) -> bool:
 def check_choice(kind: str, value: Any, choices: Iterable[str]) -> str:
     """Return ``value``, or raise with the nearest of ``choices`` as a suggestion."""
     known = list(choices)
-    if value in known:
-        return str(value)
+    if isinstance(value, str) and value in known:
+        return value
     near = difflib.get_close_matches(str(value), known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known)) or 'none'}"
     raise InputError(f"unknown {kind} {value!r}; {hint}")
