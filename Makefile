@@ -2,6 +2,7 @@
 # make test    run the tests
 # make lint    ruff and mypy
 # make bench   speed, as ratios measured in one run
+# make torture kill commands and tamper with their files for an hour (SECONDS_OF_TORTURE=60: a minute)
 # Each sets up .venv first where it is missing or out of date, and needs Python 3.11 or newer alone.
 
 PYTHON ?= python3
@@ -11,7 +12,7 @@ DEMO := results/demo-$(shell date +%Y%m%d-%H%M%S)
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint bench
+.PHONY: demo test lint bench torture
 .DELETE_ON_ERROR:
 
 demo: .venv/core.stamp
@@ -30,6 +31,9 @@ lint: .venv/dev.stamp
 
 bench: .venv/dev.stamp
 	$(BIN)/gents-gym bench
+
+torture: .venv/dev.stamp
+	$(BIN)/python tests/torture.py --seconds $(or $(SECONDS_OF_TORTURE),3600)
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'

@@ -66,8 +66,8 @@ def check_flag(name: str, value: Any) -> bool:
 def check_choice(kind: str, value: Any, choices: Iterable[str]) -> str:
     """Return ``value``, or raise with the nearest of ``choices`` as a suggestion."""
     known = list(choices)
-    if value in known:
-        return str(value)
+    if isinstance(value, str) and value in known:
+        return value
     raise InputError(f"unknown {kind} {value!r}; {_hint(value, known)}")
 
 

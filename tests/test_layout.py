@@ -203,7 +203,7 @@ def test_importing_is_light(statement):
 
 def test_links_in_the_documentation_lead_somewhere():
     top = Path(__file__).parent.parent
-    pages = [top / "README.md", top / "CONTRIBUTING.md", *top.glob("docs/**/*.md")]
+    pages = [top / "README.md", top / "CONTRIBUTING.md", top / "SECURITY.md", *top.glob("docs/**/*.md")]
     links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)\s#]+)[^)]*\)", page.read_text())]
     broken = [f"{page.name}: {link}" for page, link in links if "://" not in link and not (page.parent / link).exists()]
     assert len(links) > 30

@@ -7,7 +7,7 @@ import platform
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -123,18 +123,22 @@ def slug(text: str) -> str:
 
 def plan(config: EvaluationConfig) -> Manifest:
     """Return the manifest of an evaluation, or raise where ``config`` breaks a rule; nothing is played."""
+    if not isinstance(config, EvaluationConfig):
+        raise InputError(f"config must be an EvaluationConfig, got {config!r}")
     for name in ("agents", "env"):
         specs = getattr(config, name)
         kind = "agent" if name == "agents" else "environment"
-        if isinstance(specs, str) or not specs:
-            raise InputError(f"{name} must name at least one {kind}, got {repr(specs) if specs else 'none'}")
+        if not isinstance(specs, tuple | list) or not specs:
+            got = "none" if isinstance(specs, tuple | list) else repr(specs)
+            raise InputError(f"{name} must name at least one {kind}, got {got}")
         if len({_normal(spec) for spec in specs}) < len(specs):
             raise InputError(f"{name} must differ from each other, got {' '.join(specs)}")
-    for name in ("tasks", "block"):
-        check_integer(name, getattr(config, name), 1)
+    numbers = {
+        name: check_integer(name, getattr(config, name), minimum)
+        for name, minimum in (("tasks", 1), ("block", 1), ("seed", 0), ("training_actions", 2))
+    }
+    config = replace(config, **numbers)  # type: ignore[arg-type]  # int, whatever NumPy they were
     _check_size(len(config.env) * len(config.agents), config.tasks, config.block)
-    check_integer("seed", config.seed, 0)
-    check_integer("training_actions", config.training_actions, 2)
     check_choice("split", config.split, SPLITS)
     if config.oracle is not None:
         make_policy(config.oracle)

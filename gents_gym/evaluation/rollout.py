@@ -13,8 +13,8 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from gents_gym.checks import InputError, check_actions, check_choice, check_integer
-from gents_gym.construct import make_agent
-from gents_gym.evaluation.regret import make_oracle, oracle_actions, regret
+from gents_gym.construct import get_policy, make_agent
+from gents_gym.evaluation.regret import oracle_actions, regret
 from gents_gym.likelihoods import BERNOULLI
 from gents_gym.randomness import stream
 from gents_gym.types import Agent, PolicyClass, Privileged, TaskInfo, Tasks, identity
@@ -122,6 +122,8 @@ def rollout(
         raise InputError(f"agent must have reset, act and observe, or be an agent's id, got {agent!r}")
     check_observations(envs)
     n_tasks = envs.num_envs
+    if indices is not None and not isinstance(indices, Sequence | np.ndarray):
+        raise InputError(f"indices must be a sequence of task numbers, got {indices!r}")
     indices = tuple(range(n_tasks) if indices is None else (check_integer("indices", i, 0) for i in indices))
     if len(indices) != n_tasks:
         raise InputError(f"indices must name {n_tasks} tasks, one for each slot, got {len(indices)}")
@@ -132,7 +134,8 @@ def rollout(
         observation, shown = envs.reset(seed=check_integer("seed", seed, 0) + indices[0])
     tasks = own_tasks(envs)
     if tasks is not None:
-        make_oracle(tasks, oracle)  # a wrong one is told before anything is played
+        chosen = tasks.oracle if oracle is None else oracle
+        get_policy("oracle", chosen, tasks.reward_fn, tasks.likelihood)  # a wrong one is told before anything is played
     privileged = isinstance(agent, Privileged)
     if isinstance(agent, Privileged):
         if tasks is None:

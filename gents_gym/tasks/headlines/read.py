@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gents_gym.checks import InputError, check_choice, check_integer
+from gents_gym.files import as_path
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".txt": "lines"}
 COLUMNS = ("headline", "title")  # looked for where no column is named
@@ -30,7 +31,7 @@ def read_headlines(
         max_length: A longer headline is an error: most likely it is another column.
     """
     check_integer("max_length", max_length, 1)
-    lines = _lines(Path(path))
+    lines = _lines(as_path("headlines", path))
     if check_choice("format", format, ("auto", "mind", "csv", "tsv", "jsonl", "lines")) == "auto":
         format = _guess(Path(path), lines)
     if column is not None and format in ("mind", "lines"):
