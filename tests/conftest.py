@@ -1,6 +1,10 @@
-"""What holds for all tests: nothing is left behind in the system's folder for temporary files."""
+"""What all tests share: nothing is left behind in the system's temporary folder, and commands run in this process."""
+
+import sys
 
 import pytest
+
+from gents_gym import cli
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -9,3 +13,20 @@ def sb3_logs(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SB3_LOGDIR", str(tmp_path_factory.mktemp("sb3")))
         yield
+
+
+@pytest.fixture
+def run_command(monkeypatch):
+    """A function that runs ``gents-gym`` with arguments in this process, and returns the exit status."""
+
+    def run(*arguments):
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "argv", ["gents-gym", *map(str, arguments)])
+            patch.setattr(sys, "path", list(sys.path))
+            try:
+                cli.main()
+            except SystemExit as stop:
+                return stop.code
+            return 0
+
+    return run

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_integer
+from gents_gym.checks import check_integer
 from gents_gym.construct import make_agent, make_tasks
-from gents_gym.testing.contract import ContractError, breach, explained, global_generators_left_alone
-from gents_gym.testing.player import RNG_ADVICE, Player, check_same_actions, origin
+from gents_gym.testing.contract import breach, explained, global_generators_left_alone
+from gents_gym.testing.player import RNG_ADVICE, Player, check_same_actions, unless_refused
 from gents_gym.testing.privilege import check_unprivileged
 from gents_gym.types import ActionRows, Agent, Fittable, Privileged, TaskDistribution, Tasks
 
@@ -156,8 +156,8 @@ def _check_sizes(player: Player, tasks: Tasks, played: np.ndarray) -> None:
     shapes = [(n_actions + 1, tasks.context_dim, n_features), (n_actions, tasks.context_dim + 2, n_features)]
     for a, d, f in (*shapes, (n_actions, tasks.context_dim, n_features + 1)):
         other = _random_tasks(a, d, f, tasks)
-        _unless_refused(lambda other=other: player.play(other, range(3), agent))  # type: ignore[misc]
-    _unless_refused(lambda: player.play(tasks, range(2), agent, know_horizon=False))
+        unless_refused(lambda other=other: player.play(other, range(3), agent))  # type: ignore[misc]
+    unless_refused(lambda: player.play(tasks, range(2), agent, know_horizon=False))
     check_same_actions(
         f"{player.name} does not forget the sizes of earlier tasks",
         played,
@@ -176,16 +176,6 @@ def _random_tasks(n_actions: int, context_dim: int, n_features: int, like: Tasks
     return Tasks(features, contexts, outcomes, texts=texts, **same)  # type: ignore[arg-type]
 
 
-def _unless_refused(play: Callable[[], np.ndarray]) -> np.ndarray | None:
-    """Return what was played; None where the agent says itself, by an InputError, that it does not play this."""
-    try:
-        return play()
-    except ContractError as error:
-        if isinstance(origin(error), InputError):
-            return None
-        raise
-
-
 def _check_reward(player: Player, tasks: Tasks, played: np.ndarray) -> None:
     """Raise where the agent learns from outcomes but never asks what they are worth."""
     everyone = range(N_TASKS)
@@ -194,7 +184,7 @@ def _check_reward(player: Player, tasks: Tasks, played: np.ndarray) -> None:
         return  # it does not learn from outcomes at all
     for reward_fn in (lambda outcome: 1 - tasks.reward_fn(outcome), lambda outcome: 0 * tasks.reward_fn(outcome)):
         other = replace(tasks, reward_fn=reward_fn)
-        again = _unless_refused(lambda other=other: player.play(other, everyone))  # type: ignore[misc]
+        again = unless_refused(lambda other=other: player.play(other, everyone))  # type: ignore[misc]
         if again is None or not np.array_equal(again, played):
             return
     raise breach(

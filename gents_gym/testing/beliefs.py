@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from gents_gym.testing.believer import Believer, Story, WatchedBelief, check_same, unless_refused
+from gents_gym.testing.believer import Believer, Story, WatchedBelief, check_same
 from gents_gym.testing.contract import breach, explained
+from gents_gym.testing.player import unless_refused
 from gents_gym.types import Feedback, Tasks
 
 BATCHES = ([0], [4], [3, 1], [4, 3, 2, 1, 0])  # of five tasks, beside all at once, in order

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.checks import InputError
 from gents_gym.randomness import stream
-from gents_gym.testing.contract import ContractError, breach, explained, global_generators_left_alone
-from gents_gym.testing.player import origin
+from gents_gym.testing.contract import breach, explained, global_generators_left_alone
 from gents_gym.types import Belief, Completion, Feedback, Model, TaskInfo, Tasks
 
 RNG_ADVICE = "draw all randomness of task i from rngs[i], which begin is given"
@@ -184,16 +182,6 @@ def watched(name: str, verb: str, done: str, call: Callable[[], Any]) -> Any:
         global_generators_left_alone(name, done, RNG_ADVICE),
     ):
         return call()
-
-
-def unless_refused(call: Callable[[], Any]) -> Any:
-    """Return what ``call`` returns; None if it refuses by an InputError."""
-    try:
-        return call()
-    except ContractError as error:
-        if isinstance(origin(error), InputError):
-            return None
-        raise
 
 
 def check_same(

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gents_gym.checks import InputError
-from gents_gym.testing.believer import Believer, Story, WatchedBelief, check_same, unless_refused
+from gents_gym.testing.believer import Believer, Story, WatchedBelief, check_same
 from gents_gym.testing.contract import breach
+from gents_gym.testing.player import unless_refused
 from gents_gym.types import Completion, Feedback, Model
 
 OPTIONS: tuple[dict[str, Any], ...] = ({}, {"rows": 3}, {"rows": 3, "draws": 2})

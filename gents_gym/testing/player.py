@@ -22,6 +22,16 @@ def origin(error: BaseException) -> BaseException:
     return error
 
 
+def unless_refused(call: Callable[[], Any]) -> Any:
+    """Return what ``call`` returns; None if it refuses by an InputError."""
+    try:
+        return call()
+    except ContractError as error:
+        if isinstance(origin(error), InputError):
+            return None
+        raise
+
+
 def check_same_actions(rule: str, played: np.ndarray, again: np.ndarray, done: str, advice: str) -> None:
     """Raise where the same tasks were played otherwise, (n, t) each."""
     if not np.array_equal(played, again):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gents_gym
-from gents_gym import InputError, TaskInfo, cli, make_agent, rollout
+from gents_gym import InputError, TaskInfo, make_agent, rollout
 from gents_gym.agents.on_model import BeliefHolder
 from gents_gym.types import Selective
 
@@ -187,12 +187,8 @@ def test_a_rollout_refuses_before_the_first_step(env, agent, message):
 
 
 @pytest.mark.parametrize(("env", "agent", "message"), CASES, ids=[agent for _, agent, _ in CASES])
-def test_the_command_line_refuses_before_anything_is_played(env, agent, message, tmp_path, monkeypatch, capsys):
-    command = ["gents-gym", "evaluate", "--env", env, "--agents", "linucb", agent, "--tasks", "2", "--out", "results"]
-    monkeypatch.setattr(sys, "argv", command)
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    assert stop.value.code == 2
+def test_the_command_line_refuses_before_anything_is_played(env, agent, message, tmp_path, run_command, capsys):
+    assert run_command("evaluate", "--env", env, "--agents", "linucb", agent, "--tasks", 2, "--out", "results") == 2
     said = capsys.readouterr().err
     assert said.startswith(f"gents-gym: agent {agent!r} cannot play {env!r}: ")
     assert message in said

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import gents_gym
-from gents_gym import InputError, RowSets, TaskInfo, cli, load_model, make_agent, make_tasks, preset_config, rollout
+from gents_gym import InputError, RowSets, TaskInfo, load_model, make_agent, make_tasks, preset_config, rollout
 from gents_gym.models.exact import ExactModel
 from gents_gym.models.filter import FilterModel
 from gents_gym.models.load import (
@@ -105,17 +105,6 @@ def train_small(out, preset="their_kind:Small"):
     return train_to_folder(rows(), rows("validation"), config, out)
 
 
-def main(monkeypatch, *arguments):
-    """Run the command in this process; return the exit status."""
-    monkeypatch.setattr(sys, "argv", ["gents-gym", *map(str, arguments)])
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    try:
-        cli.main()
-    except SystemExit as stop:
-        return stop.code
-    return 0
-
-
 def play(model):
     envs = gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, horizon=6, n_actions=3)
     records = [rollout(envs, make_agent(agent, model=model)) for agent in ("ts-gen", "ts-gen(m=3)", "greedy")]
@@ -162,26 +151,26 @@ def test_a_folder_of_an_unknown_kind_asks_for_the_class(theirs, tmp_path):
         make_agent("greedy", model="their_kind:Small")
 
 
-def test_the_command_line_trains_measures_and_plays_it(theirs, tmp_path, monkeypatch, capsys):
+def test_the_command_line_trains_measures_and_plays_it(theirs, tmp_path, run_command, capsys):
     train = ("train", "--preset", "their_kind:Small(width=4)", "--actions", 30, "--rows", 12, "--horizon", 12)
     sizes = ("--epochs", 1, "--batch", 10, "--validation-actions", 10, "--learning-rates", 0.01)
-    assert main(monkeypatch, *train, *sizes, "--out", "mine") == 0
+    assert run_command(*train, *sizes, "--out", "mine") == 0
     assert load_model("mine", theirs.Small).config.width == 4
     env = "gents_gym/Synthetic-v0(horizon=8, n_actions=3)"
     agents = ("ts-gen(model=their_kind:Small(folder=mine), m=4)", "greedy(model=their_kind:Small(folder=mine))")
     evaluate = ("evaluate", "--env", env, "--agents", *agents, "--tasks", 2, "--workers", 1, "--out", "results")
-    assert main(monkeypatch, *evaluate) == 0
+    assert run_command(*evaluate) == 0
     losses = ("losses", "--env", env, "--actions", 4, "--models", "mine")
-    assert main(monkeypatch, *losses) == 2
+    assert run_command(*losses) == 2
     assert "got 'small': name its class" in capsys.readouterr().err
-    assert main(monkeypatch, *losses, "--kind", "their_kind:Small") == 0
-    assert main(monkeypatch, *losses[:-1], "their_kind:Small(folder=mine)") == 0
-    assert main(monkeypatch, "train", "--preset", "their_kind:NoModel", "--out", "no") == 2
+    assert run_command(*losses, "--kind", "their_kind:Small") == 0
+    assert run_command(*losses[:-1], "their_kind:Small(folder=mine)") == 0
+    assert run_command("train", "--preset", "their_kind:NoModel", "--out", "no") == 2
     assert "must be a subclass of gents_gym.SequenceModel" in capsys.readouterr().err
     assert not (tmp_path / "no").exists()
 
 
-def test_an_entry_point_gives_a_kind_its_name(known, tmp_path, monkeypatch, capsys):
+def test_an_entry_point_gives_a_kind_its_name(known, tmp_path, run_command, capsys):
     assert model_kinds()["small"] == "their_kind:Small"
     assert model_class("small") is known.Small
     out = tmp_path / "small"
@@ -189,7 +178,7 @@ def test_an_entry_point_gives_a_kind_its_name(known, tmp_path, monkeypatch, caps
     loaded = load_model(out)
     assert isinstance(loaded, known.Small)
     assert np.array_equal(play(loaded), play(str(out)))
-    assert main(monkeypatch, "list") == 0
+    assert run_command("list") == 0
     assert "small                    their_kind:Small" in capsys.readouterr().out
     with pytest.raises(InputError, match="unknown preset 'smal'; did you mean 'small'"):
         preset_config("smal")
