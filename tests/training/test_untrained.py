@@ -1,10 +1,13 @@
+import json
+
 import numpy as np
 import pytest
 import torch
 
 import gents_gym
-from gents_gym import InputError, RowSets, preset_config
+from gents_gym import InputError, RowSets, load_model, make_tasks, preset_config
 from gents_gym.likelihoods import GAUSSIAN
+from gents_gym.models.load import WEIGHTS, bundled_models
 from gents_gym.tasks.synthetic import Synthetic
 from gents_gym.training.untrained import BANK, check_rows, complete_model, new_model
 
@@ -54,3 +57,16 @@ def test_rows_that_do_not_go_together():
         check_rows(ROWS, dollars, preset_config("filter"))
     with pytest.raises(InputError, match="outcomes must be bernoulli for a paper model, got gaussian: train a filter"):
         check_rows(dollars, dollars, preset_config("paper"))
+
+
+@pytest.mark.parametrize("name", bundled_models())
+def test_bundled_models_have_banks_of_the_actions_they_were_trained_on(name):
+    model = load_model(name)
+    notes = json.loads((WEIGHTS / name / "config.json").read_text())["notes"]
+    n_actions = notes["actions"]["training"]
+    assert len(model.action_bank) == min(200, n_actions)  # a few, for the sake of the wheel
+    assert model.urn == 0  # contexts of both settings are independent
+    if n_actions == 100:
+        tasks = make_tasks(name.partition("-")[0])
+        known = {tuple(z) for z in tasks.sample_actions(0, range(100), 1000).action_features.tolist()}
+        assert {tuple(z) for z in model.action_bank.tolist()} == known
