@@ -70,7 +70,7 @@ print(f"logged {len(task)} decisions of {len(played)} actions; rows per action: 
       f"from {counts.min()} to {counts.max()}")  # fmt: skip
 
 # Train on the log, and on complete rows of as many actions.
-config = gents_gym.preset_config("filter", horizon=arguments.horizon)
+config = gents_gym.preset_config("filter", horizon=arguments.horizon, choose=False)  # outcomes are linear here
 logged, _ = gents_gym.train(*split_actions(read_logs(folder / "logs.parquet", folder / "z.parquet"), 0.2, 0), config)
 complete_rows = gents_gym.RowSets.from_rows(
     gents_gym.make_tasks("synthetic").sample_actions(0, range(len(played)), arguments.horizon)

@@ -81,7 +81,7 @@ _LAZY = {  # what needs torch, joblib or pyarrow is imported when it is asked fo
     "SequenceModel": "gents_gym.models.sequence",
     "check_model": "gents_gym.testing.model",
     "RowSets": "gents_gym.training.data",
-    "preset_config": "gents_gym.training.loop",
+    "preset_config": "gents_gym.training.config",
     "train": "gents_gym.training.loop",
 }
 

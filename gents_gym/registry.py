@@ -54,6 +54,11 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
+# Sizes that training compares by validation loss, by preset; a preset or a user who names one of them has chosen.
+CANDIDATES: dict[str, tuple[dict[str, int], ...]] = {
+    "filter": ({"context_features": 0}, {"context_features": 8}),
+}
+
 # Where training begins, by kind of model: functions of (model, rows, rng) that set what gradients go on from.
 STARTS = {
     "filter": "gents_gym.training.start:start_filter",

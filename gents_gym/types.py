@@ -127,7 +127,7 @@ class Tasks:
         _check_labels(self)
         if not isinstance(self.truth, Truth | None):
             raise InputError(f"truth must be a Truth or None, got {self.truth!r}")
-        _set_likelihood(self)
+        set_likelihood(self)
         if not isinstance(self.oracle, str | None):
             raise InputError(f"oracle must be the id of a policy class or None, got {self.oracle!r}")
         if self.oracle is None:
@@ -277,7 +277,7 @@ class ActionRows:
         for name, array in arrays.items():
             object.__setattr__(self, name, _frozen(array))
         _check_labels(self)
-        _set_likelihood(self)
+        set_likelihood(self)
 
     def __len__(self) -> int:
         """Return N."""
@@ -296,8 +296,8 @@ def _check_labels(data: Tasks | ActionRows) -> None:
         raise InputError(f"space must be a text or None, got {data.space!r}")
 
 
-def _set_likelihood(data: Tasks | ActionRows) -> None:
-    """Set the likelihood if it is not given; raise if it does not allow the outcomes."""
+def set_likelihood(data: Any) -> None:
+    """Set the likelihood of frozen data if it is not given; raise if it does not allow the outcomes."""
     if data.likelihood is None:
         object.__setattr__(data, "likelihood", infer_likelihood(data.outcomes))
     elif not isinstance(data.likelihood, Likelihood):

@@ -7,8 +7,9 @@ import torch
 
 from gents_gym.bench.timing import Sizes, rate
 from gents_gym.construct import make_tasks
+from gents_gym.training.config import preset_config
 from gents_gym.training.data import RowSets
-from gents_gym.training.loop import preset_config, train
+from gents_gym.training.loop import train
 
 
 def measure_training(sizes: Sizes) -> dict[str, float]:
@@ -18,7 +19,8 @@ def measure_training(sizes: Sizes) -> dict[str, float]:
     rows = RowSets.from_rows(make_tasks("synthetic").sample_actions(0, range(sizes.trained), 1000))
     few = rows.choose(np.arange(2))
     for preset in ("filter", "paper"):
-        config = preset_config(preset, epochs=sizes.rounds, learning_rates=(0.01,), batch=sizes.trained)
+        size, rounds = sizes.trained, sizes.rounds
+        config = preset_config(preset, choose=False, epochs=rounds, learning_rates=(0.01,), batch=size)
         ticks = [time.perf_counter()]
         train(rows, few, config, on_batch=lambda _, ticks=ticks: ticks.append(time.perf_counter()))  # type: ignore[misc]
         found[f"train_{preset}_epoch_seconds"] = min(np.diff(ticks)[1:]) * 10_000 / sizes.trained

@@ -1,99 +1,14 @@
-"""The commands about sequence models: train, losses."""
+"""The command that compares sequence models: losses."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from gents_gym.checks import InputError, check_integer
-from gents_gym.cli.console import progress_bar
-from gents_gym.construct import parse_spec
-from gents_gym.evaluation.environments import env_distribution, env_setting
+from gents_gym.evaluation.environments import env_distribution
 from gents_gym.files import write_whole
-
-
-@dataclass(frozen=True)
-class Train:
-    """Train a sequence model on an environment's historical actions, or on logs of your own; write a folder."""
-
-    out: Path
-    """Folder for the model; new or empty, or that of an unfinished run of the same command, which goes on."""
-    preset: str = "filter"
-    """filter, paper, or package.module:Class, a SequenceModel of yours; sizes behind it: "paper(hidden_layers=1)"."""
-    env: str = "gents_gym/Synthetic-v0"
-    """Environment whose train and validation splits are learned from, with options behind it."""
-    data: Path | None = None
-    """Logged rows, a Parquet or CSV file: action, outcome (0 or 1), the context in all other columns; and task,
-    where actions differ by task. It takes the environment's place."""
-    action_features: Path | None = None
-    """With --data: a file of the same kind with the features of every action."""
-    actions: int = 10_000
-    """Historical actions of the environment to train on."""
-    rows: int = 1000
-    """Rows of each."""
-    seed: int = 0
-    """Seed of the rows and of the training."""
-    epochs: int | None = None
-    """Epochs; none: the preset's. So with the following."""
-    batch: int | None = None
-    """Actions in a batch."""
-    horizon: int | None = None
-    """Rows of a training sequence, T."""
-    learning_rates: tuple[float, ...] | None = None
-    """Learning rates to try; the lowest validation loss wins."""
-    steps: int | None = None
-    """Entries of each sequence whose loss counts, drawn anew for every batch."""
-    validation_actions: int | None = None
-    """Actions that choose epoch and learning rate, at the most."""
-    replacement: bool | None = None
-    """Bootstrap sequences with replacement, as the paper does, instead of permuting an action's rows."""
-    blind: bool = False
-    """Hide the action features from the model: what they are worth shows in the difference."""
-
-    def run(self) -> None:
-        """Train and write."""
-        from gents_gym.training.folder import train_to_folder
-        from gents_gym.training.loop import preset_config
-
-        preset, sizes = parse_spec(self.preset)
-        own = {"out", "preset", "env", "data", "action_features", "actions", "rows"}
-        named = [entry.name for entry in fields(self) if entry.name not in own]
-        given = {name: value for name in named if (value := getattr(self, name)) is not None}
-        setting = env_setting(self.env) if self.data is None else None
-        config = preset_config(preset, setting, model=sizes, **given)
-        rows, validation, source = self._rows(config.horizon, config.validation_actions)
-        n_batches = -(-len(rows) // config.batch)
-        with progress_bar() as bars:
-            bar = bars.add_task("batches", total=n_batches * config.epochs * len(config.learning_rates))
-
-            def show(progress: Any) -> None:
-                bars.update(bar, completed=n_batches * len(progress.history))
-                last = progress.history[-1]["validation"]
-                bars.update(bar, description=f"validation {last:.4f}, best {progress.best:.4f}")
-
-            model = train_to_folder(
-                rows, validation, config, self.out, source, on_epoch=show, on_batch=lambda _: bars.advance(bar)
-            )
-        print(f"{model.kind} model written to {self.out}; its README.md tells data, seed and losses")
-
-    def _rows(self, horizon: int, n_validation: int) -> tuple[Any, Any, str]:
-        from gents_gym.training.data import RowSets, read_logs
-        from gents_gym.training.folder import split_actions
-
-        if (self.data is None) != (self.action_features is None):
-            missing = "action_features" if self.action_features is None else "data"
-            raise InputError(f"data and action_features must be given together, got no {missing}")
-        if self.data is not None and self.action_features is not None:
-            rows, validation = split_actions(read_logs(self.data, self.action_features), 0.2, self.seed)
-            return rows, validation, f"logs: {self.data.name}, {self.action_features.name}"
-        distribution = env_distribution(self.env)
-        check_integer("actions", self.actions, 1)
-        check_integer("rows", self.rows, 1)
-        seen = distribution.sample_actions(self.seed, range(self.actions), self.rows, "train")
-        held_out = distribution.sample_actions(self.seed, range(n_validation), horizon, "validation")
-        source = f"{self.env}, seed {self.seed}: {self.rows} rows of each action of the train split"
-        return RowSets.from_rows(seen), RowSets.from_rows(held_out), source
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from tyro.conf import subcommand
 from gents_gym import registry
 from gents_gym.checks import InputError
 from gents_gym.cli.evaluate import Evaluate, Report, Reproduce
-from gents_gym.cli.models import MeasureLosses, Train
+from gents_gym.cli.models import MeasureLosses
 from gents_gym.cli.news import NewsCommands, NewsPrepare
+from gents_gym.cli.train import Train
 from gents_gym.construct import agent_ids
 
 

@@ -5,6 +5,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+MOST_PAIRS = 1 << 26  # products of two columns that are kept, 512 MB; more are computed again for every Hessian
+
 
 class NewtonProblems(ABC):
     """Many convex problems of one size that Newton's method solves side by side.
@@ -144,12 +146,16 @@ class LogisticProblems(NewtonProblems):
 
     def hessian(self, chances: np.ndarray) -> np.ndarray:
         """Return the objectives' second derivatives, (B, A, K, K), where the probabilities are ``chances``."""
-        first, second = self._upper
-        if self._pairs is None:  # (B, T, K(K+1)/2): Hessians are weighted sums of these
-            self._pairs = self._rows[:, :, first] * self._rows[:, :, second]
         spread = chances * (1 - chances)
         spread = spread if self._weights is None else spread * self._weights
         found = np.empty((*self._shape, self._shape[2]))
+        first, second = self._upper
+        if self._rows[..., 0].size * len(first) > MOST_PAIRS:
+            for a in range(self._shape[1]):
+                found[:, a] = (self._rows * spread[..., a, None]).swapaxes(1, 2) @ self._rows
+            return found + self._precision
+        if self._pairs is None:  # (B, T, K(K+1)/2): Hessians are weighted sums of these
+            self._pairs = self._rows[:, :, first] * self._rows[:, :, second]
         found[:, :, first, second] = found[:, :, second, first] = spread.swapaxes(1, 2) @ self._pairs
         return found + self._precision
 

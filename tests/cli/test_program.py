@@ -9,8 +9,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import gents_gym
@@ -301,43 +299,6 @@ def test_bench_as_json(monkeypatch, capsys):
     )
     assert main(monkeypatch, "bench", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"vector_env_speedup": 2.0, "linucb_vs_mabwiser": None}
-
-
-def test_train_from_an_environment_and_from_logs(monkeypatch, capsys, tmp_path):
-    small = ("--actions", 20, "--rows", 15, "--horizon", 10, "--epochs", 1)
-    assert main(monkeypatch, "train", *small, "--out", tmp_path / "filter") == 0
-    assert main(monkeypatch, "train", *small, "--preset", "paper(hidden_layers=1)", "--out", tmp_path / "paper") == 0
-    assert json.loads((tmp_path / "paper" / "config.json").read_text())["config"]["hidden_layers"] == 1
-    rng = np.random.default_rng(0)
-    log = {"action": rng.integers(8, size=200), "x": rng.normal(size=200), "outcome": rng.integers(2, size=200)}
-    pq.write_table(pa.table(log), tmp_path / "log.parquet")
-    pq.write_table(pa.table({"action": range(8), "z": rng.normal(size=8)}), tmp_path / "z.parquet")
-    logs = ("--data", tmp_path / "log.parquet", "--action-features", tmp_path / "z.parquet")
-    assert main(monkeypatch, "train", *logs, "--epochs", 1, "--out", tmp_path / "logged") == 0
-    assert "logs: log.parquet, z.parquet" in (tmp_path / "logged" / "README.md").read_text()
-    assert "filter model written to" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--preset", "filer"], "unknown preset 'filer'; did you mean 'filter'?"),
-        (["--preset", "paper(layers=2)"], "unknown size of a paper model: 'layers'"),
-        (["--data", "x.parquet"], "data and action_features must be given together, got no action_features"),
-        (["--data", "x.parquet", "--action-features", "y"], "data must be a Parquet or CSV file, got 'x.parquet'"),
-        (["--env", "CartPole-v1"], "env must be one of gents_gym's, with a task distribution, got 'CartPole-v1'"),
-        (["--epochs", "0"], "epochs must be at least 1, got 0"),
-        (["--actions", "0"], "actions must be at least 1, got 0"),
-    ],
-)
-def test_bad_training_input_is_one_line(monkeypatch, capsys, tmp_path, arguments, message):
-    out = tmp_path / "out"
-    small = ("--rows", 15, "--horizon", 10, *(() if "--actions" in arguments else ("--actions", 20)))
-    assert main(monkeypatch, "train", *small, *arguments, "--out", out) == 2
-    shown = capsys.readouterr().err.strip()
-    assert message in shown
-    assert len(shown.splitlines()) == 1
-    assert not (out / "config.json").exists()
 
 
 def test_losses_are_printed_beside_the_exact_ones(monkeypatch, capsys, tmp_path):

@@ -5,6 +5,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from gents_gym.numerics import newton
 from gents_gym.numerics.newton import LogisticProblems
 
 
@@ -37,6 +38,16 @@ def test_optimum_and_curvature_with_a_full_penalty_a_center_and_weights():
             p = expit(x[b] @ found[b, a])
             expected = (x[b] * (weights[b, :, a] * p * (1 - p))[:, None]).T @ x[b] + precision[b, a]
             assert np.allclose(curvature[b, a], expected)
+
+
+def test_curvature_is_the_same_if_products_of_columns_are_too_many_to_keep(monkeypatch):
+    x, y, precision, center, weights = problem()
+    chances = np.random.default_rng(0).random(y.shape)
+    kept = LogisticProblems(x, y, precision, center, weights).hessian(chances)
+    monkeypatch.setattr(newton, "MOST_PAIRS", 10)
+    problems = LogisticProblems(x, y, precision, center, weights)
+    assert np.allclose(problems.hessian(chances), kept, rtol=1e-12)
+    assert problems._pairs is None
 
 
 def test_weights_are_scikit_learns_sample_weights():

@@ -10,17 +10,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from gents_gym import InputError, RowSets, load_model, preset_config
+from gents_gym import InputError, RowSets, load_model, preset_config, registry
+from gents_gym.likelihoods import BERNOULLI
 from gents_gym.models.exact import ExactModel
 from gents_gym.tasks.synthetic import Synthetic
 from gents_gym.training.folder import split_actions, train_to_folder
 from gents_gym.training.losses import draw_losses_by_step, measure
+from gents_gym.training.yardsticks import judge, measure_yardsticks
 
 ROWS = RowSets.from_rows(Synthetic().sample_actions(0, range(40), 30))
 HELD_OUT = RowSets.from_rows(Synthetic().sample_actions(0, range(20), 20, "validation"))
-CONFIG = preset_config("filter", epochs=2, batch=20, horizon=20)
+SMALL = {"epochs": 2, "batch": 20, "horizon": 20, "choose": False}
+CONFIG = preset_config("filter", **SMALL)
 
 
 def test_a_folder_holds_weights_a_card_a_figure_and_scalars(tmp_path):
@@ -42,6 +47,53 @@ def test_a_folder_holds_weights_a_card_a_figure_and_scalars(tmp_path):
     )
 
 
+def test_notes_and_scalars_tell_what_was_compared_and_what_is_to_beat(tmp_path, monkeypatch):
+    monkeypatch.setitem(registry.CANDIDATES, "filter", ({"prior_width": 0}, {"prior_width": 2}))
+    config = preset_config("filter", epochs=2, horizon=20)
+    model = train_to_folder(ROWS, HELD_OUT, config, tmp_path)
+    notes = json.loads((tmp_path / "config.json").read_text())["notes"]
+    assert [row["model"] for row in notes["candidates"]] == [{"prior_width": 0}, {"prior_width": 2}]
+    assert notes["chosen"]["model"] == min(notes["candidates"], key=lambda row: row["validation"])["model"]
+    assert (notes["config"]["batch"], notes["chosen"]["batch"]) == (None, 500)
+    assert notes["yardsticks"] == measure_yardsticks(model, ROWS, HELD_OUT, 20)
+    assert notes["verdict"] == judge(BERNOULLI, notes["validation_loss"]["mean"], notes["yardsticks"])
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    for row, name in zip(notes["candidates"], ("prior_width=0", "prior_width=2"), strict=True):
+        assert [event.value for event in events.Scalars(f"candidate/{name}")] == pytest.approx([row["validation"]])
+
+
+def test_a_run_of_an_earlier_version_goes_on_with_the_batch_it_had(tmp_path):
+    """Plans of versions that did not choose always name a batch."""
+
+    class StopError(Exception):
+        pass
+
+    def stop(progress):
+        if progress.history:
+            raise StopError
+
+    begun = preset_config("filter", **{**SMALL, "batch": 25})
+    with pytest.raises(StopError):
+        train_to_folder(ROWS, HELD_OUT, begun, tmp_path, on_epoch=stop)
+    plan = json.loads((tmp_path / "run.json").read_text())
+    for name in ("memory", "choose"):
+        del plan["config"][name]
+    (tmp_path / "run.json").write_text(json.dumps(plan))
+    with pytest.raises(InputError, match="with another batch"):
+        train_to_folder(ROWS, HELD_OUT, CONFIG, tmp_path)
+    state = tmp_path / "state.safetensors"
+    with safe_open(state, framework="numpy") as file:
+        labels = {name: json.loads(text) for name, text in file.metadata().items()}
+    labels["plan"][0] = plan["config"]
+    for name in ("candidates", "batch"):
+        del labels["progress"][name]
+    save_file(load_file(state), state, metadata={name: json.dumps(label) for name, label in labels.items()})
+    config = preset_config("filter", epochs=2, horizon=20)
+    train_to_folder(ROWS, HELD_OUT, config, tmp_path)
+    chosen = json.loads((tmp_path / "config.json").read_text())["notes"]["chosen"]
+    assert (chosen["batch"], chosen["model"]) == (25, {})
+
+
 def test_folders_that_hold_something_else_are_refused(tmp_path):
     out = tmp_path / "model"
     train_to_folder(ROWS, HELD_OUT, CONFIG, out)
@@ -61,7 +113,7 @@ def test_an_unfinished_run_of_another_configuration_is_refused(tmp_path):
     with pytest.raises(StopError):
         train_to_folder(ROWS, HELD_OUT, CONFIG, tmp_path, on_epoch=stop)
     with pytest.raises(InputError, match=r"hold a run of this configuration to go on with, got '.*' with another seed"):
-        train_to_folder(ROWS, HELD_OUT, preset_config("filter", epochs=2, batch=20, horizon=20, seed=1), tmp_path)
+        train_to_folder(ROWS, HELD_OUT, preset_config("filter", **SMALL, seed=1), tmp_path)
     with pytest.raises(InputError, match="with another sha256"):
         train_to_folder(HELD_OUT, ROWS, CONFIG, tmp_path)
     (tmp_path / "run.json").write_text("{")
@@ -112,7 +164,7 @@ def test_a_strange_run_file_is_refused(tmp_path, content):
 def command(out):
     options = {"--actions": 300, "--rows": 60, "--horizon": 60, "--epochs": 6, "--batch": 50, "--out": out}
     program = Path(sys.executable).with_name("gents-gym")
-    return [str(program), "train", *(str(part) for pair in options.items() for part in pair)]
+    return [str(program), "train", "--no-choose", *(str(part) for pair in options.items() for part in pair)]
 
 
 def test_kill_minus_nine_at_random_moments_changes_nothing(tmp_path):

@@ -1,0 +1,133 @@
+"""The command that trains a sequence model; its options are those of the training's configuration."""
+
+import json
+from dataclasses import dataclass, field, fields, make_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tyro.conf import OmitArgPrefixes
+
+from gents_gym import registry
+from gents_gym.checks import InputError, check_integer
+from gents_gym.cli.console import progress_bar
+from gents_gym.construct import parse_spec
+from gents_gym.evaluation.environments import env_distribution, env_setting
+from gents_gym.likelihoods import make_likelihood
+from gents_gym.training.config import TrainConfig, candidates_label, preset_config, sizes_label
+
+CONTEXT_TASKS = 50  # tasks of an environment whose context sequences training looks at
+
+
+def _with_presets(config: Any) -> Any:
+    """Return a configuration's class in which None, "the preset's", is the default of all that presets decide."""
+    changes = (row for settings in registry.PRESET_CHANGES.values() for row in settings.values())
+    decided = {name for row in (*registry.PRESETS.values(), *changes) for name in row} - {"model"}
+    kinds: dict[str, Any] = {one.name: one.type for one in fields(config) if one.name in decided}
+    options: list[Any] = [(name, kind | None, None) for name, kind in kinds.items()]
+    options.append(("model", dict, field(init=False, default_factory=dict)))  # sizes are given behind the preset
+    unchecked = {"__post_init__": lambda _: None}
+    return make_dataclass("TrainOptions", options, bases=(config,), frozen=True, namespace=unchecked)
+
+
+if TYPE_CHECKING:
+    TrainOptions = TrainConfig
+else:
+    TrainOptions = _with_presets(TrainConfig)
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a sequence model on an environment's historical actions, or on logs of your own; write a folder.
+
+    An option that is None is the preset's.
+    """
+
+    config: OmitArgPrefixes[TrainOptions]
+    out: Path
+    """Folder for the model; new or empty, or that of an unfinished run of the same command, which goes on."""
+    env: str = "gents_gym/Synthetic-v0"
+    """Environment whose train and validation splits are learned from, with options behind it."""
+    data: Path | None = None
+    """Logged rows, a Parquet or CSV file: action, outcome, the context in all other columns; and task, if actions
+    differ by task. It takes the environment's place."""
+    action_features: Path | None = None
+    """With --data: a file of the same kind with the features of every action."""
+    likelihood: str | None = None
+    """With --data: what an outcome is, bernoulli, gaussian or categorical(C); none: bernoulli if all are 0 or 1, else
+    gaussian."""
+    actions: int = 10_000
+    """Historical actions of the environment to train on."""
+    rows: int = 1000
+    """Rows of each."""
+
+    def run(self) -> None:
+        """Train and write."""
+        from gents_gym.training.folder import train_to_folder
+
+        config = self._config()
+        rows, validation, source = self._rows(config)
+        with progress_bar() as bars:
+            bar = bars.add_task("first fit", total=None)
+
+            def show(progress: Any) -> None:
+                n_batches = -(-len(rows) // progress.batch) if progress.batch else 0
+                total = n_batches * config.epochs * len(config.learning_rates) or None
+                bars.update(bar, total=total, completed=n_batches * len(progress.history), description=_say(progress))
+
+            train_to_folder(
+                rows, validation, config, self.out, source, on_epoch=show, on_batch=lambda _: bars.advance(bar)
+            )
+        self._print()
+
+    def _config(self) -> TrainConfig:
+        """Return the options, filled in from the preset and the environment's setting."""
+        preset, sizes = parse_spec(self.config.preset)
+        setting = env_setting(self.env) if self.data is None else None
+        given = {one.name: getattr(self.config, one.name) for one in fields(self.config)}
+        given = {name: value for name, value in given.items() if value is not None}
+        return preset_config(setting=setting, **{**given, "preset": preset, "model": sizes})
+
+    def _rows(self, config: TrainConfig) -> tuple[Any, Any, str]:
+        from gents_gym.training.data import RowSets, read_logs
+        from gents_gym.training.folder import split_actions
+
+        if (self.data is None) != (self.action_features is None):
+            missing = "action_features" if self.action_features is None else "data"
+            raise InputError(f"data and action_features must be given together, got no {missing}")
+        if self.data is None and self.likelihood is not None:
+            rule = "likelihood must be given with data alone"
+            raise InputError(f"{rule}, got {self.likelihood!r}: environments have one")
+        if self.data is not None and self.action_features is not None:
+            likelihood = None if self.likelihood is None else make_likelihood(self.likelihood)
+            logs = read_logs(self.data, self.action_features, likelihood)
+            rows, validation = split_actions(logs, 0.2, config.seed)
+            return rows, validation, f"logs: {self.data.name}, {self.action_features.name}"
+        distribution, seed = env_distribution(self.env), config.seed
+        check_integer("actions", self.actions, 1)
+        check_integer("rows", self.rows, 1)
+        tasks = distribution.sample(seed, range(CONTEXT_TASKS), "train")
+        seen = distribution.sample_actions(seed, range(self.actions), self.rows, "train")
+        held_out = distribution.sample_actions(seed, range(config.validation_actions), config.horizon, "validation")
+        source = f"{self.env}, seed {seed}: {self.rows} rows of each action of the train split"
+        rows = replace(RowSets.from_rows(seen), task_contexts=tuple(tasks.contexts))
+        return rows, RowSets.from_rows(held_out), source
+
+    def _print(self) -> None:
+        """Print what was chosen, and the losses."""
+        notes = json.loads((self.out / "config.json").read_text())["notes"]
+        chosen = notes["chosen"]
+        if notes["candidates"]:
+            print(f"compared before training: {candidates_label(notes['candidates'])}")
+        losses = ", ".join(f"{name} {loss:.4f}" for name, loss in notes["yardsticks"].items())
+        print(f"held-out loss {notes['validation_loss']['mean']:.4f} nats per step; {losses}")
+        if notes["verdict"]:
+            print(notes["verdict"])
+        made = f"{notes['config']['preset']} model ({sizes_label(chosen['model'])}; batches of {chosen['batch']})"
+        print(f"{made} written to {self.out}; its README.md has data, seed and losses")
+
+
+def _say(progress: Any) -> str:
+    """Return a progress bar's words."""
+    if progress.history:
+        return f"validation {progress.history[-1]['validation']:.4f}, best {progress.best:.4f}"
+    return f"first fits: {candidates_label(progress.candidates)}" if progress.candidates else "first epoch"

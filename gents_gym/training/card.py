@@ -1,0 +1,104 @@
+"""What a model's folder shows of its training: the model card, and a picture of the losses."""
+
+import io
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from gents_gym.models.sequence import SequenceModel
+from gents_gym.training.checkpoint import Progress
+from gents_gym.training.config import TrainConfig, candidates_label, sizes_label
+
+YARDSTICKS = {  # how the card and the picture name them
+    "constant": "a constant",
+    "base rate": "each action's base rate so far",
+    "regression": "one regression on (Z, X)",
+}
+
+
+def draw_losses(progress: Progress, config: TrainConfig, losses: Mapping[str, float]) -> bytes:
+    """Return a PNG: loss by epoch, a panel per learning rate, and the held-out ``losses`` of model and yardsticks."""
+    n_runs = len(config.learning_rates)
+    figure = Figure(figsize=(1 + 4.2 * (n_runs + 1), 4.2), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    *panels, last = figure.subplots(1, n_runs + 1, squeeze=False)[0]
+    for run, panel in enumerate(panels):
+        rows = [row for row in progress.history if row["run"] == run]
+        for name in ("training", "validation"):
+            panel.plot([row["epoch"] for row in rows], [row[name] for row in rows], marker=".", label=name)
+        if progress.best_at[0] == run:
+            panel.axvline(progress.best_at[1], color="grey", linestyle=":", label="chosen")
+        panel.set_title(f"learning rate {config.learning_rates[run]:g}")
+        panel.set_xlabel("epoch")
+        panel.set_ylabel("loss, nats per step")
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.grid(alpha=0.25)
+        panel.legend(frameon=False)
+    names = [YARDSTICKS.get(name, name).replace(" so far", "\nso far") for name in losses]
+    bars = last.barh(names, list(losses.values()), color=["C0" if name in YARDSTICKS else "C1" for name in losses])
+    last.bar_label(bars, fmt="%.4f", padding=3)
+    last.margins(x=0.2)
+    last.invert_yaxis()
+    last.set_title("held-out loss")
+    last.set_xlabel("nats per step")
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()
+
+
+def model_card(model: SequenceModel, notes: Mapping[str, Any]) -> str:
+    """Return the model card: what it is, what it was trained on, and how well it predicts."""
+    chosen, config = notes["chosen"], notes["config"]
+    blind = ", blind to action features" if config["blind"] else ""
+    kind = f", kind='{config['preset']}'" if ":" in config["preset"] else ""  # a class that is not registered
+    n_parameters = sum(parameter.numel() for parameter in model.parameters())
+    warning = f"\n**{notes['verdict']}**\n" if notes["verdict"] else ""
+    return f"""# A `{model.kind}` sequence model
+
+Predicts an action's next outcome ({model.likelihood}) from the action's features, its history and the current context.
+Load it with `gents_gym.load_model(folder{kind})`.
+{warning}
+| | |
+|---|---|
+| made by | gents_gym {notes["gents_gym"]}, preset `{config["preset"]}`{blind} |
+| sizes | action features {model.config.action_dim}, contexts {model.config.context_dim}, parameters {n_parameters} |
+| data | {notes["source"]} |
+| training | {notes["actions"]["training"]} actions, {notes["rows"]["training"]} rows |
+| validation | {notes["actions"]["validation"]} actions, {notes["rows"]["validation"]} rows |
+| seed | {config["seed"]} |
+| batch | {chosen["batch"]} actions{"" if config["batch"] else f", by {config['memory']:g} GB of memory"} |
+| chosen by validation | {_choices(notes)} |
+| bank | {len(model.bank)} training contexts, {len(model.action_bank)} actions |
+| urn | {_urn(float(model.urn), notes["task_contexts"])} |
+
+{_losses(notes)}
+Trained for {config["horizon"]} steps of histories. `training.png` shows the losses by epoch.
+"""
+
+
+def _choices(notes: Mapping[str, Any]) -> str:
+    chosen, epochs = notes["chosen"], notes["config"]["epochs"]
+    rate = f"learning rate {chosen['learning_rate']:g}, epoch {chosen['epoch']} of {epochs}"
+    if not notes["candidates"]:
+        return rate
+    return f"{sizes_label(chosen['model'])} (before training: {candidates_label(notes['candidates'])}); {rate}"
+
+
+def _urn(urn: float, n_tasks: int) -> str:
+    alpha = 1 / urn - 1 if urn > 0 else math.inf
+    where = f"fitted to the contexts of {n_tasks} tasks" if n_tasks else "no contexts of whole tasks are known"
+    return f"α = {'∞' if math.isinf(alpha) else f'{alpha:.3g}'}, {where}"
+
+
+def _losses(notes: Mapping[str, Any]) -> str:
+    """Return the table of held-out losses."""
+    loss = notes["validation_loss"]
+    error = "" if loss["se"] is None else f" ± {loss['se']:.4f}"
+    rows = [(f"**this model, {notes['config']['horizon']} steps**", f"**{loss['mean']:.4f}{error}**")]
+    rows += [(YARDSTICKS[name], f"{value:.4f}") for name, value in notes["yardsticks"].items()]
+    lines = ["| held-out loss | nats per step |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]
+    return "\n".join(lines) + "\n"

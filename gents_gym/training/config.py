@@ -1,0 +1,119 @@
+"""How a model is trained, as data: the options of training, and what presets and settings fill in."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from gents_gym import registry
+from gents_gym.checks import InputError, check_choice, check_flag, check_integer, check_number
+
+if TYPE_CHECKING:
+    from gents_gym.models.sequence import SequenceModel
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How a model is trained; :func:`preset_config` fills in a preset's defaults."""
+
+    preset: str = "filter"
+    """filter, paper, or package.module:Class, a SequenceModel of yours; sizes behind it: "paper(hidden_layers=1)"."""
+    model: dict[str, int] = field(default_factory=dict)
+    """The model's sizes, if not the default ones."""
+    choose: bool = True
+    """Compare the preset's candidates by validation loss and train the best: the plain filter, and one with learned
+    context features. Sizes that name context_features turn it off too."""
+    horizon: int = 500
+    """T, rows of a training sequence."""
+    epochs: int = 3
+    """Passes over the training actions."""
+    batch: int | None = None
+    """Actions in a batch; none: as many as fit into the memory, at most 500."""
+    memory: float = 1.0
+    """Gigabytes that a batch may take, if its size is not given."""
+    learning_rates: tuple[float, ...] = (0.02,)
+    """Learning rates to try; the lowest validation loss wins."""
+    weight_decay: float = 0.01
+    """Weight decay of AdamW."""
+    steps: int | None = None
+    """Entries of each sequence whose loss counts, drawn again for every batch; none: all."""
+    replacement: bool = False
+    """Bootstrap sequences with replacement, as the paper does, instead of permuting an action's rows."""
+    validation_actions: int = 2000
+    """Actions that choose model, epoch and learning rate, at most."""
+    blind: bool = False
+    """Hide the action features from the model: the difference shows what they are worth."""
+    seed: int = 0
+    """Seed of the training."""
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        for name in ("horizon", "epochs", "validation_actions"):
+            check_integer(name, getattr(self, name), 1)
+        for name in ("batch", "steps"):
+            if getattr(self, name) is not None:
+                check_integer(name, getattr(self, name), 1)
+        if not self.learning_rates:
+            raise InputError("learning_rates must name at least one, got none")
+        for rate in self.learning_rates:
+            check_number("learning_rates", rate, 0, above=True)
+        check_number("weight_decay", self.weight_decay, 0)
+        check_number("memory", self.memory, 0, above=True)
+        for name in ("choose", "replacement", "blind"):
+            check_flag(name, getattr(self, name))
+        check_integer("seed", self.seed, 0)
+        self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        config_class = preset_class(self.preset).config_class
+        given = ("action_dim", "context_dim", "likelihood")  # by the rows
+        own = [entry.name for entry in fields(config_class) if entry.name not in given]
+        for name in self.model:
+            check_choice(f"size of a {self.preset} model:", name, own)
+        config_class(action_dim=1, context_dim=1, **self.model)  # checks the sizes
+
+
+def preset_class(preset: str) -> "type[SequenceModel]":
+    """Return the class of models that a preset trains; any kind of model is a preset by its own name."""
+    from gents_gym.models.load import model_class, model_kinds  # with torch, which reading options does not need
+
+    if ":" in str(preset):
+        return model_class(preset)
+    kinds = {**{kind: kind for kind in model_kinds()}, **{name: row["kind"] for name, row in registry.PRESETS.items()}}
+    return model_class(kinds[check_choice("preset", preset, kinds)])
+
+
+def preset_config(preset: str, setting: str | None = None, **changes: Any) -> TrainConfig:
+    """Return a preset's configuration with ``changes``.
+
+    Args:
+        preset: "filter", "paper", another kind of model, or ``package.module:Class``, a subclass of
+            ``SequenceModel``.
+        setting: The id of the task distribution that the rows are of, if it is known: "news" has sizes of its own.
+        **changes: Fields of :class:`TrainConfig`; sizes in ``model`` are added to the preset's.
+    """
+    preset_class(preset)
+    chosen = {**registry.PRESETS.get(preset, {}), **registry.PRESET_CHANGES.get(setting or "", {}).get(preset, {})}
+    chosen.pop("kind", None)
+    sizes = {**chosen.get("model", {}), **changes.pop("model", {})}
+    return TrainConfig(preset, **{**chosen, **changes, "model": sizes})
+
+
+def plain_config(config: TrainConfig) -> dict[str, Any]:
+    """Return the fields as JSON holds them, which is how plans are kept and compared."""
+    return dict(json.loads(json.dumps(asdict(config))))
+
+
+def earlier_config() -> dict[str, Any]:
+    """Return what a plan of an earlier version means by the fields that it lacks: what was done then."""
+    return {**plain_config(TrainConfig()), "choose": False}
+
+
+def sizes_label(sizes: Mapping[str, int]) -> str:
+    """Return a model's sizes in one line."""
+    return ", ".join(f"{name}={value}" for name, value in sizes.items()) or "default sizes"
+
+
+def candidates_label(candidates: Iterable[Mapping[str, Any]]) -> str:
+    """Return the first validation losses of the candidates in one line."""
+    return ", ".join(f"{row['validation']:.4f} with {sizes_label(row['model'])}" for row in candidates)

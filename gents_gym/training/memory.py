@@ -1,0 +1,50 @@
+"""How many sequences fit into memory at once, from what a model keeps of one until its gradient is computed."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gents_gym.models.sequence import SequenceModel
+from gents_gym.models.tree import tree_leaves
+from gents_gym.training.config import TrainConfig
+from gents_gym.training.data import RowSets
+
+MOST = 500  # sequences at once, however small they are
+GIGABYTE = 10**9
+LOST = 3  # states per row whose memory the allocator cannot use again, because what is kept lies between them
+
+
+def fitting_batch(model: SequenceModel, rows: RowSets, config: TrainConfig) -> int:
+    """Return how many sequences of ``rows`` fit into the configured memory, from 1 to 500."""
+    each = max(1, sequence_bytes(model, rows, config))
+    return int(np.clip(config.memory * GIGABYTE // each, 1, MOST))
+
+
+def sequence_bytes(model: SequenceModel, rows: RowSets, config: TrainConfig) -> int:
+    """Return how many bytes one of the longest sequences takes, at most, until its gradient is computed.
+
+    That is what a second sequence adds to what automatic differentiation keeps of one, weights excluded, and three
+    states of the model per row. States are dropped, but up to as much was measured to be lost between what is kept.
+    """
+    counts = np.diff(rows.offsets)
+    one, two = (_kept_bytes(model, rows, np.full(n, np.argmax(counts)), config) for n in (1, 2))
+    length = config.horizon if config.replacement else min(config.horizon, int(counts.max()))
+    state = model.start(torch.from_numpy(rows.action_features[:1].copy()))
+    return two - one + LOST * length * sum(leaf.nbytes for leaf in tree_leaves(state))
+
+
+def _kept_bytes(model: SequenceModel, rows: RowSets, actions: np.ndarray, config: TrainConfig) -> int:
+    """Return the bytes of all tensors that automatic differentiation keeps of the actions' sequences."""
+    batch = rows.resample(actions, config.horizon, config.replacement, np.random.default_rng(0))
+    length = batch.outcomes.shape[1]
+    at = None if config.steps is None else torch.linspace(0, length - 1, min(config.steps, length)).long()
+    kept: dict[int, int] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        model.log_prob(batch.action_features, batch.contexts, batch.outcomes, at)
+    return sum(kept.values())

@@ -1,0 +1,76 @@
+"""Makes a fresh model for given rows, and gives a trained one what it needs beside its weights."""
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gents_gym import registry
+from gents_gym.checks import InputError
+from gents_gym.construct import find
+from gents_gym.likelihoods import BERNOULLI
+from gents_gym.models.sequence import SequenceModel
+from gents_gym.randomness import stream
+from gents_gym.training.config import TrainConfig, preset_class
+from gents_gym.training.data import RowSets
+from gents_gym.training.urn import fit_urn
+
+BANK = 1000  # contexts, and actions, in a model's banks
+
+
+def check_rows(rows: RowSets, validation: RowSets, config: TrainConfig) -> None:
+    """Raise unless both row sets are of one kind, and a model can be made for them."""
+    if validation.contexts.shape[1] != rows.contexts.shape[1]:
+        wanted, got = rows.contexts.shape[1], validation.contexts.shape[1]
+        raise InputError(f"validation must have contexts of {wanted} entries, as the training rows, got {got}")
+    if validation.likelihood != rows.likelihood:
+        rule = f"validation must have {rows.likelihood} outcomes, as the training rows"
+        raise InputError(f"{rule}, got {validation.likelihood}: name the likelihood of both")
+    kind = preset_class(config.preset)
+    kind.config_class(**{**_data_sizes(kind, rows), **config.model})
+
+
+def new_model(rows: RowSets, config: TrainConfig, run: int, started: bool = True) -> SequenceModel:
+    """Return an untrained model for ``rows``: fresh weights, a bank, and, if ``started``, the kind's own first fit."""
+    kind = preset_class(config.preset)
+    rng = stream(config.seed, "training", run * (1 + config.epochs))
+    with torch.random.fork_rng(devices=[]):  # layers draw from torch's global generator: it is lent, and given back
+        torch.random.manual_seed(int(rng.integers(2**63)))
+        model = kind(kind.config_class(**{**_data_sizes(kind, rows), **config.model}))
+    picked = rng.choice(len(rows.contexts), min(BANK, len(rows.contexts)), replace=False)
+    model.bank = torch.from_numpy(rows.contexts[np.sort(picked)].copy())
+    model.context_scaling, model.action_scaling = _scaling(rows.contexts), _scaling(rows.action_features)
+    model.space = rows.space
+    if config.blind:
+        model.action_scaling[1] = 0
+    if started and model.kind in registry.STARTS:
+        find("start of a model", model.kind, registry.STARTS)(model, rows, rng)
+    return model
+
+
+def _data_sizes(kind: type[SequenceModel], rows: RowSets) -> dict[str, Any]:
+    """Return the part of a model's configuration that the rows decide, or raise if it cannot have their outcomes."""
+    sizes: dict[str, Any] = {"action_dim": rows.action_features.shape[1], "context_dim": rows.contexts.shape[1]}
+    if "likelihood" in {entry.name for entry in fields(kind.config_class)}:
+        sizes["likelihood"] = str(rows.likelihood)
+    elif rows.likelihood != BERNOULLI:
+        raise InputError(f"outcomes must be bernoulli for a {kind.kind} model, got {rows.likelihood}: train a filter")
+    return sizes
+
+
+def complete_model(model: SequenceModel, rows: RowSets, config: TrainConfig) -> None:
+    """Give a trained model what it plays with beside its weights: a bank of action features, and the urn."""
+    rng = stream(config.seed, "training", 0, "train")
+    picked = rng.choice(len(rows), min(BANK, len(rows)), replace=False)
+    model.action_bank = torch.from_numpy(rows.action_features[np.sort(picked)].copy())
+    scaled = [model.scale_contexts(torch.tensor(part)).numpy() for part in rows.task_contexts]
+    alpha = fit_urn(scaled, model.scale_contexts(model.bank).numpy())
+    model.urn = torch.tensor(1 / (1 + alpha))
+
+
+def _scaling(values: np.ndarray) -> Tensor:
+    """Return the mean of each column and the inverse of its standard deviation, (2, columns); 1 for a constant one."""
+    mean, spread = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
+    return torch.from_numpy(np.stack([mean, 1 / np.where(spread > 0, spread, 1)]).astype(np.float32))

@@ -1,0 +1,158 @@
+"""The command ``gents-gym train``."""
+
+import json
+from dataclasses import fields
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gents_gym import load_model, registry
+from gents_gym.cli.train import Train, TrainOptions
+from gents_gym.tasks.synthetic import Synthetic
+from gents_gym.training.config import TrainConfig, preset_config
+
+SMALL = ("--actions", 20, "--rows", 15, "--horizon", 10, "--epochs", 1, "--validation-actions", 20)
+
+
+def notes(out):
+    return json.loads((out / "config.json").read_text())["notes"]
+
+
+def write_logs(folder, log, actions):
+    """Write logged rows and action features; return the options that name them."""
+    for name, columns in (("log", log), ("z", actions)):
+        pq.write_table(pa.table(columns), folder / f"{name}.parquet")
+    return "--data", folder / "log.parquet", "--action-features", folder / "z.parquet"
+
+
+def test_every_option_of_training_is_one_of_the_command(capsys, command):
+    assert command("train", "--help") == 0
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    for entry in fields(TrainConfig):
+        assert (f"--{entry.name.replace('_', '-')}" in shown) == (entry.name != "model")
+    for text in ("T, rows of a training sequence.", "Gigabytes that a batch may take", "Passes over the training"):
+        assert text in shown
+    assert {entry.name for entry in fields(Train)} & {entry.name for entry in fields(TrainConfig)} == set()
+
+
+@pytest.mark.parametrize(
+    ("options", "env", "expected"),
+    [
+        ({}, "gents_gym/Synthetic-v0", preset_config("filter")),
+        ({"preset": "paper(width=7)"}, "gents_gym/Synthetic-v0", preset_config("paper", model={"width": 7})),
+        ({"epochs": 2, "choose": False}, "gents_gym/News-v0", preset_config("filter", "news", epochs=2, choose=False)),
+        ({"steps": 3, "blind": True, "seed": 4, "batch": 5, "replacement": True}, "gents_gym/Synthetic-v0",
+         TrainConfig(steps=3, blind=True, seed=4, batch=5, replacement=True)),
+    ],
+)  # fmt: skip
+def test_what_is_not_given_is_the_presets_and_the_settings(tmp_path, options, env, expected):
+    assert Train(TrainOptions(**options), tmp_path, env)._config() == expected
+
+
+def test_train_from_an_environment(capsys, tmp_path, command):
+    assert command("train", *SMALL, "--no-choose", "--out", tmp_path / "filter") == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == 2
+    assert shown[1].startswith("filter model (default sizes; batches of 500) written to ")
+    losses = notes(tmp_path / "filter")["yardsticks"]
+    assert shown[0].endswith("; " + ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items()))
+    assert command("train", *SMALL, "--preset", "paper(hidden_layers=1)", "--out", tmp_path / "paper") == 0
+    assert json.loads((tmp_path / "paper" / "config.json").read_text())["config"]["hidden_layers"] == 1
+
+
+def test_what_was_compared_is_printed(capsys, tmp_path, command, monkeypatch):
+    monkeypatch.setitem(registry.CANDIDATES, "filter", ({"prior_width": 0}, {"prior_width": 2}))
+    assert command("train", *SMALL, "--batch", 7, "--out", tmp_path / "model") == 0
+    shown = capsys.readouterr().out
+    plain, bent = (row["validation"] for row in notes(tmp_path / "model")["candidates"])
+    assert f"compared before training: {plain:.4f} with prior_width=0, {bent:.4f} with prior_width=2" in shown
+    assert "batches of 7) written to" in shown
+
+
+def test_context_sequences_of_the_train_split_fit_the_urn(tmp_path, command):
+    for spread, low, high in ((1, 0, 0), (0.2, 0.8, 1)):
+        out = tmp_path / str(spread)
+        env = f"gents_gym/Synthetic-v0(context_spread={spread}, horizon=40)"
+        assert command("train", *SMALL, "--no-choose", "--env", env, "--out", out) == 0
+        assert low <= float(load_model(out).urn) <= high
+        assert notes(out)["task_contexts"] == 50
+
+
+def test_train_on_logs_that_say_little_says_so(capsys, tmp_path, command):
+    rng = np.random.default_rng(0)
+    log = {"action": rng.integers(8, size=200), "x": rng.normal(size=200), "outcome": rng.integers(2, size=200)}
+    logs = write_logs(tmp_path, log, {"action": range(8), "z": rng.normal(size=8)})
+    assert command("train", *logs, "--no-choose", "--epochs", 1, "--out", tmp_path / "logged") == 0
+    card = (tmp_path / "logged" / "README.md").read_text()
+    assert "logs: log.parquet, z.parquet" in card
+    assert "no contexts of whole tasks are known" in card
+    verdict = notes(tmp_path / "logged")["verdict"]
+    assert verdict.startswith(("The model hardly beats the ", "The model does not beat the "))
+    assert f"**{verdict}**" in card
+    assert verdict in capsys.readouterr().out.splitlines()
+
+
+def test_tasks_in_logs_fit_the_urn(tmp_path, command):
+    """Contexts of a task are alike; rows of tasks are mixed in the file, each task's in its order."""
+    tasks = Synthetic(context_spread=0.2, horizon=30).sample(0, range(12), "train")
+    rng = np.random.default_rng(0)
+    task = rng.permutation(np.repeat(np.arange(12), 30))
+    step = np.array([(task[:i] == which).sum() for i, which in enumerate(task)])
+    action = step % 10
+    log = {"task": task, "action": action, "outcome": tasks.outcomes[task, step, action]}
+    log |= {f"x{j}": tasks.contexts[task, step, j] for j in range(5)}
+    owners, actions = np.repeat(np.arange(12), 10), np.tile(np.arange(10), 12)
+    logs = write_logs(tmp_path, log, {"task": owners, "action": actions, "z": rng.normal(size=120)})
+    assert command("train", *logs, "--no-choose", "--epochs", 1, "--out", tmp_path / "logged") == 0
+    assert notes(tmp_path / "logged")["task_contexts"] == 12
+    assert 0.8 < float(load_model(tmp_path / "logged").urn) < 1
+
+
+OWN = """
+from gents_gym.models.filter import FilterModel
+
+class Mine(FilterModel):
+    kind = "mine"
+"""
+
+
+def test_a_class_of_ones_own_trains_and_is_loaded_by_its_name(capsys, tmp_path, command, monkeypatch):
+    (tmp_path / "own_class.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    out = tmp_path / "model"
+    assert command("train", *SMALL, "--preset", "own_class:Mine(context_width=3)", "--out", out) == 0
+    assert notes(out)["candidates"] == []
+    assert "own_class:Mine model (context_width=3; batches of 500) written to" in capsys.readouterr().out
+    measured = ("losses", "--models", out, "--actions", 5, "--env", "gents_gym/Synthetic-v0(horizon=5)")
+    assert command(*measured) == 2
+    assert "must be of a registered kind" in capsys.readouterr().err
+    assert command(*measured, "--kind", "own_class:Mine") == 0
+    play = ("evaluate", "--tasks", 2, "--workers", 1, "--env", "gents_gym/Synthetic-v0(horizon=3)")
+    named = f"greedy(model='own_class:Mine(folder={out})')"
+    assert command(*play, "--agents", named, "--out", tmp_path / "played") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--preset", "filer"], "unknown preset 'filer'; did you mean 'filter'?"),
+        (["--preset", "paper(layers=2)"], "unknown size of a paper model: 'layers'"),
+        (["--data", "x.parquet"], "data and action_features must be given together, got no action_features"),
+        (["--data", "x.parquet", "--action-features", "y"], "data must be a Parquet or CSV file, got 'x.parquet'"),
+        (["--likelihood", "gaussian"], "likelihood must be given with data alone, got 'gaussian'"),
+        (["--env", "CartPole-v1"], "env must be one of gents_gym's, with a task distribution, got 'CartPole-v1'"),
+        (["--epochs", "0"], "epochs must be at least 1, got 0"),
+        (["--memory", "-1"], "memory must be above 0, got -1"),
+        (["--actions", "0"], "actions must be at least 1, got 0"),
+    ],
+)
+def test_bad_training_input_is_one_line(capsys, tmp_path, command, arguments, message):
+    out = tmp_path / "out"
+    small = ("--rows", 15, "--horizon", 10, *(() if "--actions" in arguments else ("--actions", 20)))
+    assert command("train", *small, *arguments, "--out", out) == 2
+    shown = capsys.readouterr().err.strip()
+    assert message in shown
+    assert len(shown.splitlines()) == 1
+    assert not (out / "config.json").exists()
