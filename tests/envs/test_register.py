@@ -139,7 +139,7 @@ Local.__module__ = "__main__"
         (7, "synthetic", {}, "env_id must have a namespace, .* got 7"),
         ("me/Mine-v0", "sinthetic", {}, r"unknown task distribution 'sinthetic'; did you mean 'synthetic'\?"),
         ("me/Mine-v0", "nowhere:Tasks", {}, "cannot import task distribution 'nowhere:Tasks'"),
-        ("me/Mine-v0", "os:getcwd", {}, "task distribution 'os:getcwd' must have sample and sample_actions"),
+        ("me/Mine-v0", "os:getcwd", {}, "cannot import task distribution 'os:getcwd'"),
         ("me/Mine-v0", lambda: Synthetic(), {}, "tasks must be importable by name in any process, got <function"),
         ("me/Mine-v0", Local, {}, "tasks must be importable by name in any process, .*: move it to a module"),
         ("me/Mine-v0", "__main__:Local", {}, "tasks must be importable by name in any process, got '__main__:Local'"),

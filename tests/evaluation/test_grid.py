@@ -161,7 +161,10 @@ def test_a_model_or_policy_class_that_does_not_fit_the_tasks_is_refused_before_a
         ({"training_actions": 1}, "training_actions must be at least 2, got 1"),
         ({"split": "tst"}, "unknown split 'tst'; did you mean 'test'"),
         ({"oracle": "mlpp"}, "unknown policy class 'mlpp'"),
-        ({"oracle": "os:getcwd"}, "policy class 'os:getcwd' must have fit"),
+        (
+            {"oracle": "os:getcwd"},
+            "cannot import policy class 'os:getcwd': it must be of a module outside the standard library",
+        ),
         ({"env": ()}, "env must name at least one environment, got none"),
         ({"env": SMALL}, r"env must name at least one environment, got 'gents_gym/Synthetic-v0\("),
         ({"env": (SMALL, SMALL)}, "env must differ from each other"),
