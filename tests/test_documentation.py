@@ -18,7 +18,7 @@ SMALLER = {  # sizes on a page, and those in the tests
     r"--actions \d+ --rows": "--actions 30 --rows",
     r"--rows \d+ --horizon \d+": "--rows 12 --horizon 12 --validation-actions 10",
     r"--epochs \d+ --batch \d+": "--epochs 1 --batch 10",
-    r"losses --models": "losses --actions 4 --env gents_gym/Synthetic-v0(horizon=9) --models",
+    r"losses --env": "losses --actions 4 --env",
     r"evaluate --tasks": "evaluate --env gents_gym/Synthetic-v0(horizon=6) --tasks",
 }
 

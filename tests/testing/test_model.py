@@ -7,16 +7,12 @@ import numpy as np
 import pytest
 
 import gents_gym
-from gents_gym import InputError, make_tasks
+from gents_gym import InputError, make_tasks, registry
+from gents_gym.models.load import bundled_family
 from gents_gym.testing import ContractError, check_model
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-KINDS = {
-    "synthetic-filter": "synthetic",
-    "synthetic-paper": "synthetic",
-    "exact": "synthetic",
-    "news-filter": "news",
-}
+KINDS = ["exact", *(name for preset in registry.PRESETS for name in bundled_family(preset))]
 
 
 @pytest.fixture
@@ -27,16 +23,18 @@ def own_model(monkeypatch):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_bundled_models_and_p_star_keep_the_contract(name):
-    assert check_model(name, f"{KINDS[name]}(n_actions=4, horizon=14)") is None
+def test_every_kind_of_model_keeps_the_contract(name):
+    """A new kind is tested by being registered, with weights for a setting."""
+    setting = name.partition("-")[0]
+    assert (
+        check_model(name, f"{setting if setting in registry.TASKS else 'synthetic'}(n_actions=4, horizon=14)") is None
+    )
 
 
 def test_the_example_s_models_keep_the_contract_however_they_are_named(own_model):
     for model in (
         own_model.BetaBernoulli,
         own_model.BetaBernoulli(2, 3),
-        lambda: own_model.BetaBernoulli(2, 3),
-        "own_model:BetaBernoulli",
         "own_model:BetaBernoulli(ones=2)",
         "own_model:Classifier(n_actions=200)",
     ):
