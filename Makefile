@@ -2,7 +2,10 @@
 # make test    run the tests
 # make lint    ruff and mypy
 # make bench   speed, as ratios measured in one run
-# make torture kill commands and tamper with their files for an hour (SECONDS_OF_TORTURE=60: a minute)
+# make slow    what is slow by nature, on request and before a release:
+#   make lowest     tests with every dependency at its lower bound, in .venv-lowest
+#   make libraries  RLlib, torchrl, tianshou and skrl train, and coba plays, each in its own .venv-<library>
+#   make torture    kill commands and tamper with their files for an hour (make slow: a minute)
 # Each sets up .venv first where it is missing or out of date, and needs Python 3.11 or newer alone.
 
 PYTHON ?= python3
@@ -12,7 +15,7 @@ DEMO := results/demo-$(shell date +%Y%m%d-%H%M%S)
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint bench torture
+.PHONY: demo test lint bench slow lowest libraries torture
 .DELETE_ON_ERROR:
 
 demo: .venv/core.stamp
@@ -34,6 +37,37 @@ bench: .venv/dev.stamp
 
 torture: .venv/dev.stamp
 	$(BIN)/python tests/torture.py --seconds $(or $(SECONDS_OF_TORTURE),3600)
+
+slow: .venv/dev.stamp lowest libraries
+	$(MAKE) torture SECONDS_OF_TORTURE=60
+	$(BIN)/gents-gym reproduce main --scale small --out results/slow-$(shell date +%Y%m%d-%H%M%S)
+
+# torch stays at the version of constraints.txt: each version is a download of gigabytes. TORCH=2.4.0 tries another.
+TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
+LOWEST_TESTS ?= tests/envs tests/evaluation tests/policies tests/agents/test_linear.py tests/agents/test_ts_gen.py \
+  tests/agents/adapters tests/training tests/report tests/cli tests/test_files.py tests/test_taskfile.py tests/test_types.py
+
+lowest: .venv-lowest/stamp
+	.venv-lowest/bin/python -m pytest -n 2 -W default $(LOWEST_TESTS)
+
+.venv-lowest/stamp: pyproject.toml .ci/lowest.py
+	rm -rf .venv-lowest
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python .ci/lowest.py torch==$(TORCH) > .venv-lowest/constraints.txt
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-lowest/constraints.txt \
+	  -e '.[bench,dask,ray,vw]' pandas pytest pytest-xdist
+	touch $@
+
+libraries: library-rllib library-torchrl library-tianshou library-skrl library-coba
+library-rllib: NEEDS = 'ray[rllib]==2.60.0'
+library-torchrl: NEEDS = torchrl==0.14.1
+library-tianshou: NEEDS = tianshou==2.0.1
+library-skrl: NEEDS = 'skrl[torch]==2.1.1'
+library-coba: NEEDS = coba==8.1.0
+library-%:
+	test -d .venv-$* || $(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check torch==$(TORCH) $(NEEDS) -e .
+	.venv-$*/bin/python examples/libraries/*_$*.py
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'

@@ -223,7 +223,7 @@ class SearchesTheHeap(Honest):
 
     def reset(self, info, rngs):
         super().reset(info, rngs)
-        envs = [env for env in gc.get_objects() if type(env) is BanditVectorEnv and env.seeded and not env._time.any()]
+        envs = [env for env in gc.get_objects() if type(env) is BanditVectorEnv and env._played and not env._time.any()]
         found = [env.tasks for env in envs if np.array_equal(env.tasks.action_features, info.action_features)]
         self.best = found[-1].outcomes.sum(axis=1).argmax(axis=1) if found else None
 
