@@ -124,7 +124,7 @@ class Tasks:
         check_integer("the context size D", contexts.shape[2], 1)
         for name, array in arrays.items():
             object.__setattr__(self, name, _frozen(array))
-        _set_likelihood(self)
+        set_likelihood(self)
         if self.oracle is None:
             object.__setattr__(self, "oracle", "logistic" if self.likelihood == BERNOULLI else "least-squares")
 
@@ -270,7 +270,7 @@ class ActionRows:
             arrays["hidden_features"] = hidden
         for name, array in arrays.items():
             object.__setattr__(self, name, _frozen(array))
-        _set_likelihood(self)
+        set_likelihood(self)
 
     def __len__(self) -> int:
         """Return N."""
@@ -282,8 +282,8 @@ class ActionRows:
         return digest(self.action_features, self.contexts, self.outcomes)
 
 
-def _set_likelihood(data: Tasks | ActionRows) -> None:
-    """Set the likelihood if it is not given; raise if it does not allow the outcomes."""
+def set_likelihood(data: Any) -> None:
+    """Set the likelihood of frozen data if it is not given; raise if it does not allow the outcomes."""
     if data.likelihood is None:
         object.__setattr__(data, "likelihood", infer_likelihood(data.outcomes))
     elif not isinstance(data.likelihood, Likelihood):

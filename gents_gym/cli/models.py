@@ -11,6 +11,7 @@ from gents_gym.cli.console import progress_bar
 from gents_gym.construct import parse_spec
 from gents_gym.evaluation.environments import env_distribution, env_setting
 from gents_gym.files import write_whole
+from gents_gym.likelihoods import make_likelihood
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,13 @@ class Train:
     env: str = "gents_gym/Synthetic-v0"
     """Environment whose train and validation splits are learned from, with options behind it."""
     data: Path | None = None
-    """Logged rows, a Parquet or CSV file: action, outcome (0 or 1), the context in all other columns; and task,
-    where actions differ by task. It takes the environment's place."""
+    """Logged rows, a Parquet or CSV file: action, outcome, the context in all other columns; and task, where actions
+    differ by task. It takes the environment's place."""
     action_features: Path | None = None
     """With --data: a file of the same kind with the features of every action."""
+    likelihood: str | None = None
+    """With --data: what an outcome is, bernoulli, gaussian or categorical(C); none: bernoulli if all are 0 or 1, else
+    gaussian."""
     actions: int = 10_000
     """Historical actions of the environment to train on."""
     rows: int = 1000
@@ -57,7 +61,7 @@ class Train:
         from gents_gym.training.loop import preset_config
 
         preset, sizes = parse_spec(self.preset)
-        own = {"out", "preset", "env", "data", "action_features", "actions", "rows"}
+        own = {"out", "preset", "env", "data", "action_features", "likelihood", "actions", "rows"}
         named = [entry.name for entry in fields(self) if entry.name not in own]
         given = {name: value for name in named if (value := getattr(self, name)) is not None}
         setting = env_setting(self.env) if self.data is None else None
@@ -84,8 +88,14 @@ class Train:
         if (self.data is None) != (self.action_features is None):
             missing = "action_features" if self.action_features is None else "data"
             raise InputError(f"data and action_features must be given together, got no {missing}")
+        if self.data is None and self.likelihood is not None:
+            raise InputError(
+                f"likelihood must be given with data alone, got {self.likelihood!r}: environments have one"
+            )
         if self.data is not None and self.action_features is not None:
-            rows, validation = split_actions(read_logs(self.data, self.action_features), 0.2, self.seed)
+            likelihood = None if self.likelihood is None else make_likelihood(self.likelihood)
+            logs = read_logs(self.data, self.action_features, likelihood)
+            rows, validation = split_actions(logs, 0.2, self.seed)
             return rows, validation, f"logs: {self.data.name}, {self.action_features.name}"
         distribution = env_distribution(self.env)
         check_integer("actions", self.actions, 1)

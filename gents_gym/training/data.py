@@ -14,7 +14,8 @@ from torch import Tensor
 
 from gents_gym.checks import InputError, check_array
 from gents_gym.files import digest
-from gents_gym.types import ActionRows
+from gents_gym.likelihoods import Likelihood, infer_likelihood
+from gents_gym.types import ActionRows, set_likelihood
 
 KEYS = ("task", "action")  # the columns that name an action; "task" may be absent from both files
 
@@ -34,11 +35,12 @@ class RowSets:
 
     action_features: np.ndarray  # (N, F) float32
     contexts: np.ndarray  # (M, D) float32
-    outcomes: np.ndarray  # (M,) float32, each 0 or 1
+    outcomes: np.ndarray  # (M,) float32
     offsets: np.ndarray  # (N+1,)
     context_names: tuple[str, ...] = ()  # the columns that contexts came from, where there are names
     feature_names: tuple[str, ...] = ()  # and those of the action features
     space: str | None = None  # the name of the space that action features are embeddings in, where they are
+    likelihood: Likelihood = None  # type: ignore[assignment]  # what an outcome is; None: the outcomes decide
 
     def __post_init__(self) -> None:
         """Check what training relies on."""
@@ -52,12 +54,9 @@ class RowSets:
         if not whole or (np.diff(offsets) < 1).any():
             rule = f"N+1={len(features) + 1} rising numbers from 0 to M={len(contexts)}"
             raise InputError(f"offsets must be {rule}, so that every action has rows, got {offsets!r}")
-        strange = ~((outcomes == 0) | (outcomes == 1))
-        if strange.any():
-            row = int(np.argmax(strange))
-            raise InputError(f"outcomes must be 0 or 1, got {outcomes[row]:g} in row {row}")
         for name, array in (("action_features", features), ("contexts", contexts), ("outcomes", outcomes)):
             object.__setattr__(self, name, array)
+        set_likelihood(self)
 
     def __len__(self) -> int:
         """Return N."""
@@ -66,7 +65,9 @@ class RowSets:
     @property
     def content_hash(self) -> str:
         """The sha256 of the rows' content."""
-        return digest(self.action_features, self.contexts, self.outcomes, self.offsets)
+        arrays = (self.action_features, self.contexts, self.outcomes, self.offsets)
+        declared = self.likelihood != infer_likelihood(self.outcomes)  # else the outcomes say it
+        return digest(*arrays, np.array(str(self.likelihood))) if declared else digest(*arrays)
 
     @classmethod
     def from_rows(cls, rows: ActionRows) -> "RowSets":
@@ -74,7 +75,7 @@ class RowSets:
         n_actions, n_rows, size = rows.contexts.shape
         offsets = np.arange(n_actions + 1) * n_rows
         contexts, outcomes = rows.contexts.reshape(-1, size), rows.outcomes.reshape(-1)
-        return cls(rows.action_features, contexts, outcomes, offsets, space=rows.space)
+        return cls(rows.action_features, contexts, outcomes, offsets, space=rows.space, likelihood=rows.likelihood)
 
     def choose(self, actions: np.ndarray) -> "RowSets":
         """Return the row sets of ``actions`` alone."""
@@ -82,7 +83,7 @@ class RowSets:
         rows = np.concatenate([np.arange(self.offsets[i], self.offsets[i + 1]) for i in actions])
         offsets = np.concatenate([[0], np.cumsum(counts)])
         arrays = (self.action_features[actions], self.contexts[rows], self.outcomes[rows], offsets)
-        return RowSets(*arrays, self.context_names, self.feature_names, self.space)
+        return RowSets(*arrays, self.context_names, self.feature_names, self.space, self.likelihood)
 
     def resample(self, actions: np.ndarray, length: int, replacement: bool, rng: np.random.Generator) -> Batch:
         """Return a fresh sequence of each of ``actions``.
@@ -114,14 +115,15 @@ class RowSets:
         return Batch(*(torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32)) for array in arrays))
 
 
-def read_logs(data: str | Path, action_features: str | Path) -> RowSets:
+def read_logs(data: str | Path, action_features: str | Path, likelihood: Likelihood | None = None) -> RowSets:
     """Read logged rows and action features, each a Parquet or CSV file.
 
     Args:
-        data: One row per decision, with the columns "task" and "action" (who was played), "outcome" (0 or 1)
+        data: One row per decision, with the columns "task" and "action" (who was played), "outcome" (a number)
             and the context in all others.
         action_features: One row per action, with "task" and "action" and the features in all others.
             Where actions mean the same in every task, both files leave "task" out.
+        likelihood: What an outcome is; None: Bernoulli if all outcomes are 0 or 1, else Gaussian.
     """
     log, features = _read("data", data), _read("action_features", action_features)
     keys = [key for key in KEYS if key in log.column_names or key in features.column_names]
@@ -149,16 +151,15 @@ def read_logs(data: str | Path, action_features: str | Path) -> RowSets:
         raise InputError(f"data must have rows for every action, got none for {_say(keys, lonely)} in '{data}'")
     order = np.argsort(owners, kind="stable")
     outcomes = _numbers("data", data, log, ["outcome"])[:, 0]
-    strange = ~np.isin(outcomes, (0, 1))
-    if strange.any():
-        row = int(np.argmax(strange))
-        raise InputError(f"outcome must be 0 or 1, got {outcomes[row]:g} in row {row} of '{data}'")
+    if likelihood is not None:
+        likelihood.check(f"outcome in '{data}'", outcomes)
     context_names = tuple(c for c in log.column_names if c not in (*KEYS, "outcome"))
     feature_names = tuple(c for c in features.column_names if c not in KEYS)
     contexts = _numbers("data", data, log, context_names)
     z = _numbers("action_features", action_features, features, feature_names)
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    return RowSets(z, contexts[order], outcomes[order], offsets, context_names, feature_names)
+    rows = (z, contexts[order], outcomes[order], offsets)
+    return RowSets(*rows, context_names, feature_names, likelihood=likelihood)  # type: ignore[arg-type]
 
 
 def _read(name: str, path: str | Path) -> pa.Table:

@@ -20,7 +20,7 @@ from gents_gym.models.load import load_model
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.randomness import stream
 from gents_gym.training.data import RowSets
-from gents_gym.training.loop import Progress, TrainConfig, plain_config, preset_class, sequence_loss, train
+from gents_gym.training.loop import Progress, TrainConfig, check_rows, plain_config, preset_class, sequence_loss, train
 
 
 def split_actions(rows: RowSets, share: float, seed: int) -> tuple[RowSets, RowSets]:
@@ -55,6 +55,7 @@ def train_to_folder(
         on_epoch: Told after every epoch.
         on_batch: Told each batch's loss.
     """
+    check_rows(rows, validation, config)
     out = Path(out)
     hashes = {"training": rows.content_hash, "validation": validation.content_hash}
     plan = {"config": plain_config(config), "sha256": hashes, "source": source}
@@ -138,7 +139,7 @@ def model_card(model: SequenceModel, notes: dict[str, Any]) -> str:
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     return f"""# A `{model.kind}` sequence model
 
-Predicts an action's next binary outcome from the action's features, its history and the current context.
+Predicts an action's next outcome from the action's features, its history and the current context.
 Load it with `gents_gym.load_model(folder{kind})`.
 
 | | |
@@ -153,5 +154,5 @@ Load it with `gents_gym.load_model(folder{kind})`.
 | validation loss | {loss["mean"]:.4f}{error} nats per step over {config["horizon"]} steps |
 | bank | {len(model.bank)} training contexts |
 
-Trained for {config["horizon"]} steps of histories; outcomes are 0 or 1. `training.png` shows the losses by epoch.
+Trained for {config["horizon"]} steps of {model.likelihood} outcomes. `training.png` shows the losses by epoch.
 """

@@ -17,6 +17,7 @@ from gents_gym import registry
 from gents_gym.checks import InputError, check_choice, check_flag, check_integer, check_number
 from gents_gym.construct import find
 from gents_gym.files import write_whole
+from gents_gym.likelihoods import BERNOULLI
 from gents_gym.models.load import model_class, model_kinds
 from gents_gym.models.sequence import LATER, SequenceModel
 from gents_gym.randomness import stream
@@ -57,7 +58,8 @@ class TrainConfig:
         check_number("weight_decay", self.weight_decay, 0)
         check_flag("blind", self.blind)
         check_integer("seed", self.seed, 0)
-        own = [entry.name for entry in fields(config_class) if entry.name not in ("action_dim", "context_dim")]
+        given = ("action_dim", "context_dim", "likelihood")  # by the rows
+        own = [entry.name for entry in fields(config_class) if entry.name not in given]
         for name in self.model:
             check_choice(f"size of a {self.preset} model:", name, own)
         config_class(action_dim=1, context_dim=1, **self.model)  # checks the sizes
@@ -124,9 +126,7 @@ def train(
         on_epoch: Told after every epoch, and once at the start where a checkpoint is resumed.
         on_batch: Told each batch's loss.
     """
-    if validation.contexts.shape[1] != rows.contexts.shape[1]:
-        wanted, got = rows.contexts.shape[1], validation.contexts.shape[1]
-        raise InputError(f"validation must have contexts of {wanted} entries, as the training rows, got {got}")
+    check_rows(rows, validation, config)
     plan = [plain_config(config), rows.content_hash, validation.content_hash]
     progress, kept = (Progress(), None) if checkpoint is None or not checkpoint.exists() else _read(checkpoint, plan)
     held_out = validation.choose(np.arange(min(len(validation), config.validation_actions)))
@@ -162,14 +162,25 @@ def train(
     return model, progress
 
 
+def check_rows(rows: RowSets, validation: RowSets, config: TrainConfig) -> None:
+    """Raise unless both row sets are of one kind, and a model can be made for them."""
+    if validation.contexts.shape[1] != rows.contexts.shape[1]:
+        wanted, got = rows.contexts.shape[1], validation.contexts.shape[1]
+        raise InputError(f"validation must have contexts of {wanted} entries, as the training rows, got {got}")
+    if validation.likelihood != rows.likelihood:
+        rule = f"validation must have {rows.likelihood} outcomes, as the training rows"
+        raise InputError(f"{rule}, got {validation.likelihood}: name the likelihood of both")
+    kind = preset_class(config.preset)
+    kind.config_class(**{**_data_sizes(kind, rows), **config.model})
+
+
 def new_model(rows: RowSets, config: TrainConfig, run: int) -> SequenceModel:
     """Return an untrained model for ``rows``: fresh weights, a bank, and a filter's first prior."""
     kind = preset_class(config.preset)
-    sizes = {"action_dim": rows.action_features.shape[1], "context_dim": rows.contexts.shape[1]}
     rng = stream(config.seed, "training", run * (1 + config.epochs))
     with torch.random.fork_rng(devices=[]):  # layers draw from torch's global generator: it is lent, and given back
         torch.random.manual_seed(int(rng.integers(2**63)))
-        model = kind(kind.config_class(**{**sizes, **config.model}))
+        model = kind(kind.config_class(**{**_data_sizes(kind, rows), **config.model}))
     picked = rng.choice(len(rows.contexts), min(BANK, len(rows.contexts)), replace=False)
     model.bank = torch.from_numpy(rows.contexts[np.sort(picked)].copy())
     model.context_scaling, model.action_scaling = _scaling(rows.contexts), _scaling(rows.action_features)
@@ -179,6 +190,16 @@ def new_model(rows: RowSets, config: TrainConfig, run: int) -> SequenceModel:
     if model.kind in registry.STARTS:
         find("start of a model", model.kind, registry.STARTS)(model, rows, rng)
     return model
+
+
+def _data_sizes(kind: type[SequenceModel], rows: RowSets) -> dict[str, Any]:
+    """Return the part of a model's configuration that the rows decide, or raise if it cannot have their outcomes."""
+    sizes: dict[str, Any] = {"action_dim": rows.action_features.shape[1], "context_dim": rows.contexts.shape[1]}
+    if "likelihood" in {entry.name for entry in fields(kind.config_class)}:
+        sizes["likelihood"] = str(rows.likelihood)
+    elif rows.likelihood != BERNOULLI:
+        raise InputError(f"outcomes must be bernoulli for a {kind.kind} model, got {rows.likelihood}: train a filter")
+    return sizes
 
 
 def _scaling(values: np.ndarray) -> Tensor:
