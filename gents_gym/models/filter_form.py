@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from gents_gym.models.belief import Kernel, RowByRow
 from gents_gym.models.context_kernel import ContextRows
 from gents_gym.models.linear_kernel import absorb_linear, generate_linear
-from gents_gym.models.moments_kernel import predictor_moments
+from gents_gym.models.moments_kernel import lower_roots, predictor_moments
 from gents_gym.types import TaskInfo
 
 Predicted = tuple[Tensor, ...]  # what a form predicts, as its own ``outcome_parameters`` and ``log_prob`` read it
@@ -86,7 +86,7 @@ class FilterKernel(RowByRow, ABC):
         nodes, weights = normal_rule(self._form.n_predictors)  # (n, Q), (n,)
         found = []
         for mean, spread in zip(*(part.swapaxes(0, 1) for part in self.moments(state, contexts)), strict=True):
-            predictors = mean[..., None, :] + nodes @ root(spread).swapaxes(-1, -2)  # (B, A, n, Q)
+            predictors = spread_nodes(mean, spread, nodes)  # (B, A, n, Q)
             rewards = self._likelihood.expected_reward(info.reward_fn, self.given(predictors))  # (B, A, n)
             found.append((rewards**2) @ weights - (rewards @ weights) ** 2)
         return np.stack(found, axis=1)
@@ -97,6 +97,7 @@ class LinearKernel(FilterKernel):
 
     code: int
     noise, shift, unit = 0.0, 0.0, 1.0  # variance of Gaussian outcomes; an outcome is shift + unit · what it is called
+    rule = (np.zeros((1, 1), np.float32), np.ones(1, np.float32))  # nodes (n, Q) and weights (n,) for categories
 
     def absorb(
         self,
@@ -110,14 +111,15 @@ class LinearKernel(FilterKernel):
         """Absorb the outcomes in place, in the played actions' states alone."""
         given = ((outcome - self.shift) / self.unit).astype(np.float32)
         where = task * shape[1] + action
-        absorb_linear(self.code, self.noise, rows, where, given, state.mean.numpy(), state.covariance.numpy())
+        moments = (state.mean.numpy(), state.covariance.numpy())
+        absorb_linear(self.code, self.noise, *self.rule, rows, where, given, *moments)
         return state
 
     def generate(
         self, state: FilterState, rows: np.ndarray, played: np.ndarray, seen: np.ndarray, noise: np.ndarray
     ) -> np.ndarray:
         """Return tables (B, T', A) by the compiled loop."""
-        options = (self.code, self.noise, self.shift, self.unit)
+        options = (self.code, self.noise, self.shift, self.unit, *self.rule)
         return generate_linear(*options, rows, played, seen, state.mean.numpy(), state.covariance.numpy(), noise)
 
 
@@ -132,7 +134,7 @@ def normal_rule(size: int) -> tuple[np.ndarray, np.ndarray]:
     return grid, shares.reshape(-1)
 
 
-def root(covariance: np.ndarray) -> np.ndarray:
-    """Return a square root of matrices (..., Q, Q) that rounding may have left with eigenvalues below 0."""
-    values, vectors = np.linalg.eigh(covariance)
-    return vectors * np.sqrt(np.maximum(values, 0))[..., None, :]
+def spread_nodes(mean: np.ndarray, covariance: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """Return nodes (n, Q) of N(0, I) as those of N(mean, covariance), (..., Q) and (..., Q, Q) to (..., n, Q)."""
+    lower = lower_roots(covariance.reshape(-1, *covariance.shape[-2:])).reshape(covariance.shape)
+    return mean[..., None, :] + nodes @ lower.swapaxes(-1, -2)

@@ -55,11 +55,12 @@ class GaussianForm(Form):
     ) -> tuple[Tensor, Tensor, Predicted]:
         """Return the moments after an outcome, and mean and variance before it."""
         direction, centre, variance = self._read(mean, covariance, x)
-        gain = direction / variance[:, None]  # (N, K)
+        inverse = torch.rsqrt(variance)
         if where is not None:
-            gain = gain * where[:, None]
-        mean = mean + gain * (self.scale_outcomes(outcome) - centre)[:, None]
-        covariance = covariance - gain[:, :, None] * direction[:, None]
+            inverse = inverse * where
+        scaled = direction * inverse[:, None]  # (N, K); its product with itself is symmetric to the bit
+        mean = mean + scaled * (inverse * (self.scale_outcomes(outcome) - centre))[:, None]
+        covariance = covariance - scaled[:, :, None] * scaled[:, None]
         return mean, covariance, (centre, variance)
 
     def outcome_parameters(self, predicted: Predicted) -> Tensor:

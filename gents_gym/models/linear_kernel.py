@@ -4,21 +4,14 @@ The belief about an action's Q linear predictors is N(m, P) over Q·K coefficien
 lie side by side in the last axis of every array, so one instruction serves many of them.
 """
 
-import math
-
 import numpy as np
 from numba import njit
 
-from gents_gym.numerics.series import decay32
+from gents_gym.models.categorical_kernel import CONTRACT, react_categorical
 
 LANES = 64  # actions side by side: their states stay in the first-level cache
 GAUSSIAN, CATEGORICAL = 0, 1
-CONTRACT = {
-    "contract"
-}  # no estimates of quotients and roots: they differ between whole registers and what is left over
-MOST_LEARNED = 0.9  # share of the predictors' variance that one outcome can take away
 
-_SHRINK, _MOST = np.float32(math.pi / 8), np.float32(MOST_LEARNED)
 _ZERO, _ONE = np.float32(0), np.float32(1)
 
 
@@ -28,6 +21,8 @@ def generate_linear(
     noise: float,  # variance of Gaussian outcomes
     shift: float,  # an outcome is shift + unit · what the filter calls it
     unit: float,
+    nodes: np.ndarray,  # (n, Q) float32: the rule of categorical outcomes
+    shares: np.ndarray,  # (n,) float32: its weights
     rows: np.ndarray,  # (B, T, K) float32
     played: np.ndarray,  # (B, T): the action observed in a row, -1 for none
     seen: np.ndarray,  # (B, T) float32: its outcome
@@ -39,7 +34,7 @@ def generate_linear(
     n_tasks, n_rows, size = rows.shape
     n_actions, n_states = numbers.shape[2], len(mean)
     table = np.empty((n_tasks, n_rows, n_actions), np.float32)
-    x, m, p, d, s, v, gain, weight, kappa, chance = _room(size, mean.shape[1])
+    x, m, p, d, s, v, gain, weight, room, chance = _room(size, mean.shape[1], len(shares))
     y, counts = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
     task, action = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     for first in range(0, n_states, LANES):
@@ -59,8 +54,8 @@ def generate_linear(
             if form == GAUSSIAN:
                 _react_gaussian(wide, True, np.float32(noise), s, v, y, counts, gain, weight)
             else:
-                _react_categorical(wide, True, s, v, y, counts, gain, weight, kappa, chance)
-            _write(wide, d, gain, weight, m, p, kappa)
+                react_categorical(wide, True, nodes, shares, s, v, d, y, counts, gain, weight, room, chance)
+            _write(wide, d, gain, weight, m, p, room)
             for a in range(n):
                 drawn = np.float32(shift) + np.float32(unit) * y[a]
                 table[task[a], t, action[a]] = drawn if counts[a] > _ZERO else seen[task[a], t]
@@ -71,6 +66,8 @@ def generate_linear(
 def absorb_linear(
     form: int,  # GAUSSIAN or CATEGORICAL
     noise: float,  # variance of Gaussian outcomes
+    nodes: np.ndarray,  # (n, Q) float32: the rule of categorical outcomes
+    shares: np.ndarray,  # (n,) float32: its weights
     rows: np.ndarray,  # (n, K) float32
     where: np.ndarray,  # (n,): the states that absorb, each once
     outcome: np.ndarray,  # (n,) float32, as the filter calls it
@@ -79,7 +76,7 @@ def absorb_linear(
 ) -> None:
     """Absorb outcomes, in place."""
     size = rows.shape[1]
-    x, m, p, d, s, v, gain, weight, kappa, chance = _room(size, mean.shape[1])
+    x, m, p, d, s, v, gain, weight, room, chance = _room(size, mean.shape[1], len(shares))
     y, counts = np.empty(LANES, np.float32), np.ones(LANES, np.float32)
     for first in range(0, len(rows), LANES):
         n = min(LANES, len(rows) - first)
@@ -95,8 +92,8 @@ def absorb_linear(
         if form == GAUSSIAN:
             _react_gaussian(wide, False, np.float32(noise), s, v, y, counts, gain, weight)
         else:
-            _react_categorical(wide, False, s, v, y, counts, gain, weight, kappa, chance)
-        _write(wide, d, gain, weight, m, p, kappa)
+            react_categorical(wide, False, nodes, shares, s, v, d, y, counts, gain, weight, room, chance)
+        _write(wide, d, gain, weight, m, p, room)
         for a in range(n):
             i = 0
             for k in range(len(m)):
@@ -107,8 +104,8 @@ def absorb_linear(
 
 
 @njit(cache=True)
-def _room(size, n_coefficients):  # type: ignore[no-untyped-def]
-    """Return lanes for x (K), m (Q·K), half of P, d (Q·K·Q), s (Q), v (Q·Q), gain (Q), weight (Q·Q) and two more."""
+def _room(size, n_coefficients, n_nodes):  # type: ignore[no-untyped-def]
+    """Return lanes for x (K), m (Q·K), half of P, d (Q·K·Q), s (Q), v (Q·Q), gain (Q), weight (Q·Q), and two rooms."""
     q = n_coefficients // size
     half = n_coefficients * (n_coefficients + 1) // 2
     return (
@@ -120,8 +117,8 @@ def _room(size, n_coefficients):  # type: ignore[no-untyped-def]
         np.empty((q * q, LANES), np.float32),
         np.empty((q, LANES), np.float32),
         np.empty((q * q, LANES), np.float32),
-        np.empty((q, LANES), np.float32),
-        np.empty((3 + q, LANES), np.float32),
+        np.empty((2 + q, LANES), np.float32),
+        np.empty((n_nodes * (1 + q), LANES), np.float32),
     )
 
 
@@ -217,58 +214,3 @@ def _react_gaussian(wide, draws, noise, s, v, y, counts, gain, weight):  # type:
             y[a] = s0[a] + np.sqrt(variance) * y[a]
         weight0[a] = counts[a] / variance if sound else _ZERO
         gain0[a] = weight0[a] * (y[a] - s0[a])
-
-
-@njit(cache=True, fastmath=CONTRACT, error_model="numpy")
-def _react_categorical(wide, draws, s, v, y, counts, gain, weight, kappa, room):  # type: ignore[no-untyped-def]
-    """Set gain and weight for outcomes y; with ``draws``, uniform numbers in their place become outcomes first."""
-    q = len(s)
-    top, total, chance = room[0], room[1], room[2:]  # (C,) of the last
-    for a in range(wide):
-        top[a] = _ZERO
-    for j in range(q):
-        kj, sj, vj = kappa[j], s[j], v[j * q + j]
-        for a in range(wide):
-            kj[a] = _ONE / np.sqrt(_ONE + _SHRINK * max(vj[a], _ZERO))
-            sj[a] *= kj[a]  # now the logit; that of the first outcome is 0
-            top[a] = max(top[a], sj[a])
-    first = chance[0]
-    for a in range(wide):
-        first[a] = total[a] = decay32(top[a])
-    for j in range(q):
-        cj, sj = chance[1 + j], s[j]
-        for a in range(wide):
-            cj[a] = decay32(top[a] - sj[a])
-            total[a] += cj[a]
-    for a in range(wide):
-        total[a] = _ONE / total[a]
-        top[a] = _ZERO
-    for cj in chance:
-        for a in range(wide):
-            cj[a] *= total[a]
-    if draws:
-        for a in range(wide):
-            total[a] = y[a]
-            y[a] = _ZERO
-        for j in range(q):
-            cj = chance[j]
-            for a in range(wide):
-                top[a] += cj[a]
-                y[a] += _ONE if total[a] >= top[a] else _ZERO
-    for a in range(wide):
-        total[a] = _ZERO  # a bound on the share of the predictors' variance that goes
-    for j in range(q):
-        gj, kj, cj = gain[j], kappa[j], chance[1 + j]
-        for a in range(wide):
-            gj[a] = counts[a] * kj[a] * ((_ONE if y[a] == np.float32(1 + j) else _ZERO) - cj[a])
-        for h in range(q):
-            wj, kh, ch, vj = weight[j * q + h], kappa[h], chance[1 + h], v[j * q + h]
-            same = _ONE if j == h else _ZERO
-            for a in range(wide):
-                wj[a] = counts[a] * kj[a] * kh[a] * cj[a] * (same - ch[a])
-                total[a] += wj[a] * vj[a]
-    for a in range(wide):
-        total[a] = _MOST / max(total[a], _MOST)
-    for wj in weight:
-        for a in range(wide):
-            wj[a] *= total[a]

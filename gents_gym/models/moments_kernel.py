@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+LEAST_SPREAD = 1e-6  # variance of a predictor below which rounding decides
+
 
 @njit(cache=True)
 def predictor_moments(
@@ -25,3 +27,17 @@ def predictor_moments(
                     for j in range(len(m)):
                         spread[b, c, a, i // size, j // size] += x[i % size] * p[i, j] * x[j % size]
     return centre, spread
+
+
+@njit(cache=True)
+def lower_roots(covariance: np.ndarray) -> np.ndarray:  # (n, Q, Q)
+    """Return lower triangular L with LLᵀ = V; pivots that rounding made too small are ``LEAST_SPREAD``."""
+    found = np.zeros_like(covariance)
+    for v, lower in zip(covariance, found):  # noqa: B905
+        for j in range(len(v)):
+            for i in range(j + 1):
+                left = v[j, i]
+                for k in range(i):
+                    left -= lower[j, k] * lower[i, k]
+                lower[j, i] = left / lower[i, i] if i < j else np.sqrt(max(left, LEAST_SPREAD))
+    return found

@@ -33,7 +33,8 @@ def scale_outcomes(form: GaussianForm, rows: RowSets) -> RowSets:
     """Set the form's scaling to that of the rows' outcomes, and return the rows with outcomes so scaled."""
     spread = float(rows.outcomes.std(dtype=np.float64))
     form.outcome_scaling = torch.tensor([float(rows.outcomes.mean(dtype=np.float64)), 1 / spread if spread else 1.0])
-    return replace(rows, outcomes=form.scale_outcomes(torch.from_numpy(rows.outcomes)).numpy())
+    shift, scale = form.outcome_scaling.numpy()
+    return replace(rows, outcomes=(rows.outcomes - shift) * scale)
 
 
 def fit_prior_maps(model: FilterModel, rows: RowSets, rng: np.random.Generator) -> None:
