@@ -1,13 +1,14 @@
 """A first map of contexts φ̂: features that every action's linear predictors are linear in, found from many actions."""
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from scipy.linalg import eigh
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
+from torch.nn.utils import skip_init
 
 from gents_gym.likelihoods import BERNOULLI, GAUSSIAN, Categorical, Likelihood
 from gents_gym.models.filter import FilterModel
@@ -23,24 +24,20 @@ MAP_ROUNDS, MAP_STEPS, MAP_BATCH, MAP_RATE = 5, 1000, 2048, 0.01  # of φ̂: rou
 def fit_context_map(model: FilterModel | PaperModel, rows: RowSets, rng: np.random.Generator) -> None:
     """Set the model's φ̂ to features that every action's predictors are linear in, each of mean 0 and variance 1.
 
-    First the predictors are learned that all actions share. Then the last layer's other features are set to the
-    directions in which actions differ most from them: gradients would take very long to find those that matter little.
-    Then, in turn, each action's coefficients given φ̂, and φ̂ given those.
+    First one predictor is learned for all actions. Then the last layer is set to the directions in which actions differ
+    most from it: gradients would take very long to find those that matter little. Then, in turn, each action's
+    coefficients given φ̂, and φ̂ given those.
     """
     batch = rows.resample(np.arange(len(rows)), ROWS, replacement=False, rng=rng)
-    network, size = model.context_map, model.config.context_features
-    n_predictors = _count_predictors(rows.likelihood)
-    coefficients = np.zeros((len(rows), n_predictors, 1 + size), np.float32)
-    for j in range(n_predictors):
-        coefficients[:, j, 1 + j % size] = 1
-    _learn(model, rows, coefficients, rng)
+    network, contexts = model.context_map, model.scale_contexts(torch.from_numpy(rows.contexts))
+    _learn_shared(model, rows, batch, rng)
     _spread_out(model, batch, rows.likelihood)
     for _ in range(MAP_ROUNDS):
-        _standardise(network, model.scale_contexts(torch.from_numpy(rows.contexts)))
-        x = _with_one(network, model.scale_contexts(batch.contexts))
-        modes = fit_batch(model, batch, x, rows.likelihood).modes
-        _learn(model, rows, modes.astype(np.float32).reshape(coefficients.shape), rng)
-    _standardise(network, model.scale_contexts(torch.from_numpy(rows.contexts)))
+        _standardise(network, contexts)
+        x = _with_one(network, model.scale_contexts(batch.contexts))  # (n, R, 1+P)
+        modes = fit_batch(model, batch, x, rows.likelihood).modes.astype(np.float32)
+        _learn(model, network, rows, modes.reshape(len(rows), -1, x.shape[2]), rng)
+    _standardise(network, contexts)
 
 
 def fit_batch(
@@ -52,13 +49,39 @@ def fit_batch(
     return fit_hierarchy(likelihood, z, x, batch.outcomes.numpy(), batch.weights.numpy(), iterations)
 
 
-def _count_predictors(likelihood: Likelihood) -> int:
-    return likelihood.n_outcomes - 1 if isinstance(likelihood, Categorical) else 1
+def _learn_shared(model: FilterModel | PaperModel, rows: RowSets, batch: Batch, rng: np.random.Generator) -> None:
+    """Make φ̂'s first output a predictor for all actions.
+
+    Categories have several. They are learned with a last layer of their own, and the first output becomes the direction
+    of the hidden layer that says most of them.
+    """
+    network, last = model.context_map, cast(nn.Linear, model.context_map[-1])
+    if not isinstance(rows.likelihood, Categorical):
+        coefficients = np.zeros((len(rows), 1, 1 + last.out_features), np.float32)
+        coefficients[..., 1] = 1
+        _learn(model, network, rows, coefficients, rng)
+        return
+    n_predictors = rows.likelihood.n_outcomes - 1
+    # Not initialised at random: that would touch the global generator.
+    for_each = skip_init(nn.Linear, last.in_features, n_predictors)  # type: ignore[no-untyped-call]
+    with torch.no_grad():
+        for_each.weight.zero_()
+        for_each.bias.zero_()
+    shared = nn.Sequential(*list(network)[:-1], for_each)
+    each = np.eye(n_predictors, 1 + n_predictors, 1, dtype=np.float32)  # coefficients of (1, outputs)
+    _learn(model, shared, rows, np.broadcast_to(each, (len(rows), *each.shape)), rng)
+    _spread_out(model, batch, rows.likelihood, n_kept=0)
+    _standardise(network, model.scale_contexts(torch.from_numpy(rows.contexts)))
 
 
-def _learn(model: FilterModel | PaperModel, rows: RowSets, coefficients: np.ndarray, rng: np.random.Generator) -> None:
-    """Fit φ̂ to single rows, where predictors are c_a·(1, φ̂(X)) with given coefficients (N, Q, 1+P)."""
-    network = model.context_map
+def _learn(
+    model: FilterModel | PaperModel,
+    network: nn.Sequential,
+    rows: RowSets,
+    coefficients: np.ndarray,
+    rng: np.random.Generator,
+) -> None:
+    """Fit a network φ̂ to single rows, where predictors are c_a·(1, φ̂(X)) with given coefficients (N, Q, 1+P)."""
     owners = np.repeat(np.arange(len(rows)), np.diff(rows.offsets))
     optimizer = torch.optim.Adam(network.parameters(), lr=MAP_RATE)
     for step in range(MAP_STEPS):
@@ -82,16 +105,14 @@ def _loss(likelihood: Likelihood, predictors: Tensor, outcomes: Tensor) -> Tenso
     return cross_entropy(torch.cat([torch.zeros_like(predictors[:, :1]), predictors], 1), outcomes.long())
 
 
-def _spread_out(model: FilterModel | PaperModel, batch: Batch, likelihood: Likelihood = BERNOULLI) -> None:
-    """Set φ̂'s outputs behind the shared ones to the directions of its hidden layer in which actions differ most.
+def _spread_out(model: FilterModel | PaperModel, batch: Batch, likelihood: Likelihood, n_kept: int = 1) -> None:
+    """Set all of φ̂'s outputs but the kept ones to the directions of its hidden layer in which actions differ most.
 
-    A score test: with each action fitted on x = (1, shared outputs), the scores of the hidden units h vary over actions
+    A score test: with each action fitted on x = (1, kept outputs), the scores of the hidden units h vary over actions
     as much as their information says, and more where the actions' coefficients on h differ.
     """
-    last: Any = model.context_map[-1]
-    n_shared = min(_count_predictors(likelihood), len(last.weight))
     contexts = model.scale_contexts(batch.contexts)
-    x = _with_one(model.context_map, contexts)[..., : 1 + n_shared]  # (n, R, 1+S)
+    x = _with_one(model.context_map, contexts)[..., : 1 + n_kept]  # (n, R, 1+S)
     with torch.no_grad():
         h = model.context_map[:-1](contexts).numpy()  # (n, R, W)
     fitted = fit_batch(model, batch, x, likelihood)
@@ -100,9 +121,10 @@ def _spread_out(model: FilterModel | PaperModel, batch: Batch, likelihood: Likel
     information = np.sum([test[1] for test in tests], axis=0)
     information += (1 + 1e-3 * np.trace(information) / len(information)) * np.eye(len(information))  # units may idle
     _, directions = eigh(scores.T @ scores, information)  # in rising order
-    most = torch.from_numpy(directions[:, ::-1][:, : len(last.weight) - n_shared].T.copy())  # a narrow layer has fewer
+    last: Any = model.context_map[-1]
+    most = torch.from_numpy(directions[:, ::-1][:, : len(last.weight) - n_kept].T.copy())  # a narrow layer has fewer
     with torch.no_grad():
-        last.weight[n_shared : n_shared + len(most)] = most
+        last.weight[n_kept : n_kept + len(most)] = most
 
 
 def _score_test(h: np.ndarray, x: np.ndarray, error: np.ndarray, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
