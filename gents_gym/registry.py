@@ -42,7 +42,8 @@ MODELS = {
 }
 
 # Presets: the kind of each, and how it is trained where not by TrainConfig's defaults. Bundled weights lie in folders
-# SETTING-PRESET, and SETTING-PRESET-VARIANT, below gents_gym/models/weights.
+# SETTING-PRESET, and SETTING-PRESET-VARIANT, below gents_gym/models/weights. Variants for outcomes that are
+# not binary belong to the preset: its name stands for whichever model fits the tasks.
 PRESETS: dict[str, dict[str, Any]] = {
     "filter": {"kind": "filter"},
     "paper": {
@@ -53,6 +54,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "replacement": True,
     },
 }
+
+OUTCOME_VARIANTS = ("gaussian", "categorical")
 
 # Sizes that training compares by validation loss, by preset; a preset or a user who names one of them has chosen.
 CANDIDATES: dict[str, tuple[dict[str, int], ...]] = {

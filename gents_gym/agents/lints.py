@@ -28,7 +28,7 @@ class LinTS:
     """
 
     prior: str = "isotropic"  # N(0, I), or "fitted" to historical rows by fit(rows)
-    noise: float = 0.25  # noise variance of the isotropic prior
+    noise: float = 0.25  # noise variance of the isotropic prior; 1/4 is the most that rewards in [0, 1] can have
     intercept: bool = False  # the paper's version has none
     fitted: LinearPrior | None = field(default=None, init=False, repr=False)  # what fit(rows) found
 

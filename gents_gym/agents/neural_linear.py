@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -9,11 +10,13 @@ import numpy as np
 from gents_gym.agents.linear import FeatureMap, LinearPosterior, LinearPrior, choose_prior, fit_prior
 from gents_gym.agents.on_model import first_task
 from gents_gym.checks import InputError, check_actions, check_array, check_choice, check_number, check_rngs
-from gents_gym.models.load import begin_belief, check_model_name
+from gents_gym.likelihoods import BERNOULLI
+from gents_gym.models.load import begin_belief, check_model_name, model_folders
 from gents_gym.randomness import Draws
 from gents_gym.types import ActionRows, TaskInfo
 
 RIDGE = 0.1  # of the historical regressions
+DEFAULTS = ("paper", "filter")  # the model if none is named, for binary outcomes and for others
 FLOOR = 1e-4  # added to the fitted variances: there may be fewer actions than coefficients
 
 
@@ -25,16 +28,23 @@ class NeuralLinearTS:
     x·β alone: N(x·m, xᵀPx).
     """
 
-    model: Any = "paper"  # a preset, a model's id or folder, or a model with features of (Z, X)
+    model: Any = None  # a preset, a model's id or folder, or a model with features of (Z, X); None: see DEFAULTS
     prior: str = "isotropic"  # N(0, I), or "fitted" to historical rows by fit(rows)
-    noise: float = 0.25  # noise variance of the isotropic prior
+    noise: float = 0.25  # noise variance of the isotropic prior; 1/4 is the most that rewards in [0, 1] can have
     fitted: LinearPrior | None = field(default=None, init=False, repr=False)  # what fit(rows) found
 
     def __post_init__(self) -> None:
         """Check the options."""
-        check_model_name(self.model)
+        for model in DEFAULTS if self.model is None else (self.model,):
+            check_model_name(model)
         check_choice("prior", self.prior, ["isotropic", "fitted"])
         check_number("noise", self.noise, 0, above=True)
+
+    @property
+    def weight_files(self) -> list[Path]:
+        """The weights that the default stands for; a named model's are found by its name."""
+        folders = [folder for name in DEFAULTS if self.model is None for folder in model_folders(name)]
+        return [folder / name for folder in folders for name in ("config.json", "model.safetensors")]
 
     def check(self, info: TaskInfo) -> None:
         """Raise unless the model has features of tasks like the first of these."""
@@ -74,8 +84,10 @@ class NeuralLinearTS:
 
     def _model_features(self, info: TaskInfo) -> FeatureMap:
         """Return the model's features as a function of arrays, (..., F) and (..., D) to (..., K) in float64."""
+        default = DEFAULTS[0] if info.likelihood == BERNOULLI else DEFAULTS[1]
         first, rngs, _ = first_task(info)
-        model, _ = begin_belief(self.model, first, rngs)  # raises if the model does not fit the tasks
+        # It raises if the model does not fit the tasks.
+        model, _ = begin_belief(default if self.model is None else self.model, first, rngs)
 
         def features(action_features: np.ndarray, contexts: np.ndarray) -> np.ndarray:
             found = model.action_context_features(action_features, contexts)

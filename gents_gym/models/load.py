@@ -31,9 +31,11 @@ def bundled_models() -> list[str]:
 
 
 def bundled_family(preset: str) -> list[str]:
-    """Return the bundled models of a preset, one per setting."""
+    """Return the bundled models of a preset, one per setting and kind of outcomes."""
     known = bundled_models()
-    return [id for setting in registry.TASKS if (id := f"{setting}-{preset}") in known]
+    endings = ("", *(f"-{variant}" for variant in registry.OUTCOME_VARIANTS))
+    ids = (f"{setting}-{preset}{ending}" for setting in registry.TASKS for ending in endings)
+    return [id for id in ids if id in known]
 
 
 def model_folders(name: str | Path) -> list[Path]:

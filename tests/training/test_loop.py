@@ -8,7 +8,8 @@ from gents_gym import RowSets, preset_config, registry
 from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.tasks.synthetic import Synthetic
 from gents_gym.training import loop
-from gents_gym.training.start import PENALTIES, fit_prior_maps, ridge
+from gents_gym.training.hierarchy import PENALTIES, ridge
+from gents_gym.training.start import fit_prior_maps
 
 ROWS = RowSets.from_rows(Synthetic().sample_actions(0, range(60), 40))
 HELD_OUT = RowSets.from_rows(Synthetic().sample_actions(0, range(30), 25, "validation"))

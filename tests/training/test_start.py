@@ -1,97 +1,24 @@
-"""A first map of contexts, found from rows of many actions."""
+"""Where training begins, of every kind of outcomes, and where it ends from there."""
 
 import numpy as np
 import pytest
 import torch
-from scipy.special import expit
 
-from gents_gym import RowSets, preset_config
+import gents_gym
+from gents_gym import InputError, RowSets, preset_config
+from gents_gym.likelihoods import GAUSSIAN, Bernoulli, Categorical
 from gents_gym.models.filter import FilterConfig, FilterModel
-from gents_gym.tasks.news import News, context_features
-from gents_gym.training import loop, start
-
-SIZES = {"context_features": 2, "context_width": 24}
-
-
-def gated(n_actions=300, n_rows=200, seed=0):
-    """Logits linear in φ = X_{1:2}·sign(X_3): a strong shared slope on φ_1 + φ_2, a weak own one on φ_1 − φ_2."""
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(n_actions, n_rows, 3)).astype(np.float32)
-    own = 1.5 + rng.normal(size=(n_actions, 1)) * 0.7 * np.array([[1, -1]])
-    y = rng.random((n_actions, n_rows)) < expit((context_features(x) * own[:, None]).sum(2))
-    offsets = np.arange(n_actions + 1) * n_rows
-    return RowSets(np.zeros((n_actions, 1)), x.reshape(-1, 3), y.reshape(-1).astype(np.float32), offsets)
-
-
-def explained(model, contexts):
-    """Return the shares of φ_1 + φ_2's and φ_1 − φ_2's variance that are linear in φ̂."""
-    with torch.no_grad():
-        rows = model.rows(torch.from_numpy(contexts)).numpy()
-    wanted = context_features(contexts) @ np.array([[1, 1], [1, -1]])
-    left = wanted - rows @ np.linalg.lstsq(rows, wanted, rcond=None)[0]
-    return 1 - left.var(axis=0) / wanted.var(axis=0)
-
-
-def new_model(seed=0, **sizes):
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return FilterModel(FilterConfig(1, 3, **{**SIZES, **sizes}))
-
-
-def test_the_map_finds_what_all_actions_share_and_where_they_differ(monkeypatch):
-    monkeypatch.setattr(start, "MAP_STEPS", 200)
-    monkeypatch.setattr(start, "MAP_ROUNDS", 2)
-    model, rows = new_model(), gated()
-    fresh = gated(20, seed=1).contexts
-    assert explained(model, fresh).max() < 0.4
-    start.fit_context_map(model, rows, np.random.default_rng(0))
-    assert explained(model, fresh).min() > 0.8
-    with torch.no_grad():
-        mapped = model.rows(torch.from_numpy(rows.contexts)).numpy()[:, 1:]
-    assert np.allclose(mapped.mean(axis=0), 0, atol=1e-3)
-    assert np.allclose(mapped.std(axis=0), 1, atol=1e-3)
-
-
-def test_the_score_test_finds_the_direction_in_which_actions_differ():
-    """Hidden units that are φ itself: the second output must become φ_1 − φ_2, up to sign, scale and the first."""
-    model, rows = new_model(), gated()
-    batch = rows.resample(np.arange(300), 200, False, np.random.default_rng(0))
-
-    class Known(torch.nn.Module):
-        def forward(self, x):
-            return x[..., :2] * torch.sign(x[..., 2:])
-
-    last = torch.nn.Linear(2, 2)
-    with torch.no_grad():
-        last.weight[0], last.weight[1] = torch.tensor([1.0, 1.0]), torch.tensor([0.3, 0.2])
-        last.bias.zero_()
-    model.context_map = torch.nn.Sequential(Known(), last)
-    start._spread_out(model, batch)
-    first, second = last.weight.detach().numpy()
-    assert first.tolist() == [1, 1]
-    assert second[0] * second[1] < 0
-    assert abs(abs(second[0] / second[1]) - 1) < 0.25
-
-
-def test_few_rows_and_idle_units_do_no_harm():
-    model = new_model()
-    with torch.no_grad():
-        model.context_map[2].bias.fill_(-100)  # no unit of the second layer ever wakes
-    start._spread_out(model, gated(20, 3).resample(np.arange(20), 5, False, np.random.default_rng(0)))
-    assert torch.isfinite(model.context_map[-1].weight).all()
-
-
-def test_more_features_than_hidden_units(monkeypatch):
-    monkeypatch.setattr(start, "MAP_STEPS", 2)
-    model = new_model(context_features=6, context_width=3)
-    start.fit_context_map(model, gated(20, 10), np.random.default_rng(0))
-    assert torch.isfinite(model.rows(torch.randn(4, 3))).all()
+from gents_gym.tasks.news import News
+from gents_gym.tasks.synthetic import Synthetic
+from gents_gym.training import context_map, loop
+from gents_gym.training.folder import train_to_folder
+from gents_gym.training.start import start_filter
 
 
 @pytest.mark.parametrize("preset", ["filter", "paper"])
 def test_news_presets_learn_a_map_and_train(preset, monkeypatch):
-    monkeypatch.setattr(start, "MAP_ROUNDS", 1)
-    monkeypatch.setattr(start, "MAP_STEPS", 5)
+    monkeypatch.setattr(context_map, "MAP_ROUNDS", 1)
+    monkeypatch.setattr(context_map, "MAP_STEPS", 5)
     parts = (News().sample_actions(0, range(60), 30, split) for split in ("train", "validation"))
     rows, held_out = (RowSets.from_rows(part) for part in parts)
     small = {"horizon": 20, "epochs": 1, "learning_rates": (0.001,)}
@@ -105,7 +32,7 @@ def test_news_presets_learn_a_map_and_train(preset, monkeypatch):
 
 
 def test_a_blind_model_does_not_see_action_features(monkeypatch):
-    monkeypatch.setattr(start, "MAP_ROUNDS", 1)
+    monkeypatch.setattr(context_map, "MAP_ROUNDS", 1)
     rows = RowSets.from_rows(News().sample_actions(0, range(40), 30))
     config = preset_config("filter", "news", model={"context_features": 0}, blind=True, horizon=20)
     model = loop.new_model(rows, config, 0)
@@ -113,3 +40,108 @@ def test_a_blind_model_does_not_see_action_features(monkeypatch):
         state = model.start(torch.randn(5, 64) * 10)
     assert torch.equal(state.mean, state.mean[:1].expand(5, -1))
     assert torch.equal(state.covariance, state.covariance[:1].expand(5, -1, -1))
+
+
+def drawn(outcomes, n_actions=300, n_rows=60, split="train", seed=3):
+    return RowSets.from_rows(Synthetic(outcomes=outcomes).sample_actions(seed, range(n_actions), n_rows, split))
+
+
+def exact_loss(rows):
+    """Nats per step of the closed-form posterior predictive, with nature's prior and noise; rows are (N, R) each."""
+    prior = Synthetic(outcomes="gaussian").truth.prior(rows.action_features)
+    total = 0.0
+    for mean, variance, x, y in zip(
+        *prior, np.split(rows.contexts, len(rows)), np.split(rows.outcomes, len(rows)), strict=True
+    ):
+        design = np.column_stack([np.ones(len(x)), x]).astype(np.float64)
+        covariance = design @ np.diag(variance) @ design.T + np.eye(len(x))
+        left = y - design @ mean
+        total += 0.5 * (left @ np.linalg.solve(covariance, left) + np.linalg.slogdet(2 * np.pi * covariance)[1])
+    return total / len(rows.outcomes)
+
+
+def test_a_gaussian_filter_starts_and_ends_near_the_exact_loss():
+    rows, held_out = drawn("gaussian", 1000), drawn("gaussian", 300, split="validation")
+    config = preset_config("filter", epochs=2, batch=100, horizon=60)
+    untrained = loop.new_model(rows, config, 0)
+    model, progress = gents_gym.train(rows, held_out, config)
+    assert model.likelihood == GAUSSIAN
+    first, exact = loop._judge(untrained, held_out, config), exact_loss(held_out)
+    assert exact < progress.best < first < exact + 0.01
+    assert progress.best < exact + 0.003
+    noise = (model.form.noise / model.form.outcome_scaling[1] ** 2).item()
+    assert noise == pytest.approx(1, abs=0.02)
+
+
+def test_a_categorical_filter_learns_from_its_start():
+    rows, held_out = drawn("categorical"), drawn("categorical", 200, split="validation")
+    config = preset_config("filter", epochs=2, batch=60, horizon=40)
+    plain = FilterModel(FilterConfig(2, 5, likelihood="categorical(3)"))
+    untrained = loop.new_model(rows, config, 0)
+    model, progress = gents_gym.train(rows, held_out, config)
+    assert model.likelihood == Categorical(3)
+    losses = [loop._judge(one, held_out, config) for one in (plain, untrained, model)]
+    assert losses[0] - 0.05 > losses[1] > losses[2] == pytest.approx(progress.best)
+
+
+def test_the_unit_of_outcomes_does_not_matter():
+    """Dollars in place of cents: the same model, and the same loss but for the unit."""
+    cents = drawn("gaussian", 100, 20)
+    dollars = RowSets(cents.action_features, cents.contexts, cents.outcomes / 100 + 7, cents.offsets)
+    config = preset_config("filter", epochs=1, batch=50, horizon=20)
+    found = [gents_gym.train(rows, rows, config) for rows in (cents, dollars)]
+    assert found[1][1].best == pytest.approx(found[0][1].best - np.log(100), abs=1e-3)
+    for name, part in found[0][0].state_dict().items():
+        if name != "form.outcome_scaling":
+            assert torch.allclose(part, found[1][0].state_dict()[name], atol=1e-3), name
+
+
+def test_constant_outcomes_make_a_sound_model():
+    rows = drawn("gaussian", 20, 10)
+    rows = RowSets(rows.action_features, rows.contexts, np.full(200, 5.0), rows.offsets)
+    model = FilterModel(FilterConfig(2, 5, likelihood="gaussian"))
+    start_filter(model, rows, np.random.default_rng(0))
+    with torch.no_grad():
+        mean, variance = model.predict(model.start(torch.zeros(1, 2)), torch.zeros(1, 5))[0]
+    assert mean.item() == pytest.approx(5, abs=0.1)
+    assert 0 < variance.item() < 0.01
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("outcomes", ["gaussian", "categorical"])
+def test_a_killed_training_goes_on_to_the_same_bits(outcomes, tmp_path):
+    rows, config = drawn(outcomes, 40, 20), preset_config("filter", epochs=2, batch=20, horizon=15)
+    whole, _ = gents_gym.train(rows, rows, config)
+
+    def stop(progress):
+        raise Killed
+
+    with pytest.raises(Killed):
+        gents_gym.train(rows, rows, config, tmp_path / "state.safetensors", on_epoch=stop)
+    resumed, _ = gents_gym.train(rows, rows, config, tmp_path / "state.safetensors")
+    for name, part in whole.state_dict().items():
+        assert torch.equal(part, resumed.state_dict()[name]), name
+
+
+def test_outcomes_that_a_model_cannot_have_are_refused_before_anything_is_written(tmp_path):
+    rows, config = drawn("gaussian", 20, 10), preset_config("paper")
+    for train in (gents_gym.train, lambda *given: train_to_folder(*given, tmp_path / "model")):
+        with pytest.raises(
+            InputError, match="outcomes must be bernoulli for a paper model, got gaussian: train a filter"
+        ):
+            train(rows, rows, config)
+    assert not (tmp_path / "model").exists()
+    many = RowSets(rows.action_features, rows.contexts, np.arange(200) % 10, rows.offsets, likelihood=Categorical(10))
+    with pytest.raises(InputError, match="categorical outcomes of a filter must be at most 9, got 10"):
+        gents_gym.train(many, many, preset_config("filter"))
+    binary = RowSets(rows.action_features, rows.contexts, np.arange(200) % 2, rows.offsets)
+    assert binary.likelihood == Bernoulli()
+    with pytest.raises(InputError, match="validation must have gaussian outcomes, as the training rows, got bernoulli"):
+        gents_gym.train(rows, binary, preset_config("filter"))
+    with pytest.raises(InputError, match="head_width must be 0 for gaussian outcomes, got 4"):
+        gents_gym.train(rows, rows, preset_config("filter", model={"head_width": 4}))
+    with pytest.raises(InputError, match="unknown size of a filter model: 'likelihood'"):
+        preset_config("filter", model={"likelihood": "gaussian"})

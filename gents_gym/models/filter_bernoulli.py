@@ -1,0 +1,97 @@
+"""The filter's form for binary outcomes: recursive logistic regression."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.special import expit
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from gents_gym.models.belief import Kernel
+from gents_gym.models.filter_form import FilterKernel, FilterState, Form, Predicted
+from gents_gym.models.filter_kernel import absorb_filter, impute_filter
+
+
+class BernoulliForm(Form):
+    """P(Y=1) = σ(a) for a predictor a = x·β ~ N(s, v), with E[σ(a)] ≈ σ(κs), κ = (1 + πv/8)^-½.
+
+    Outcomes are absorbed by matching moments under that approximation:
+
+        p = σ(κ·x·m),  m += Px·κ(y − p),  P −= κ²p(1 − p)·(Px)(Px)ᵀ.
+
+    That is the gradient and the curvature of log p in x·m, so p is a density along the whole sequence and is trained
+    as such. What it predicts is the logit κs, and v.
+    """
+
+    def predict(self, mean: Tensor, covariance: Tensor, x: Tensor) -> Predicted:
+        """Return logit and spread v, (N,) each."""
+        _, _, *predicted = _read(mean, covariance, x)
+        return tuple(predicted)
+
+    def absorb(
+        self, mean: Tensor, covariance: Tensor, x: Tensor, outcome: Tensor, where: Tensor | None
+    ) -> tuple[Tensor, Tensor, Predicted]:
+        """Return the moments after an outcome, and logit and spread before it."""
+        direction, kappa, logit, spread = _read(mean, covariance, x)
+        chance = torch.sigmoid(logit)
+        gain = kappa * (outcome - chance)
+        weight = kappa * kappa * chance * (1 - chance)
+        if where is not None:
+            gain, weight = gain * where, weight * where
+        mean = mean + direction * gain[:, None]
+        covariance = covariance - (direction * weight[:, None])[:, :, None] * direction[:, None]
+        return mean, covariance, (logit, spread)
+
+    def outcome_parameters(self, predicted: Predicted) -> Tensor:
+        """Return P(Y=1), (N,)."""
+        return torch.sigmoid(predicted[0])
+
+    def log_prob(self, predicted: Predicted, outcomes: Tensor) -> Tensor:
+        """Return the log-probabilities of outcomes."""
+        return -binary_cross_entropy_with_logits(predicted[0], outcomes, reduction="none")
+
+    def kernel(self, model: Any) -> Kernel:
+        """Return the compiled kernel."""
+        return BernoulliKernel(model)
+
+
+class BernoulliKernel(FilterKernel):
+    """The binary form in compiled loops."""
+
+    def given(self, predictors: np.ndarray) -> np.ndarray:
+        """Return P(Y=1) for known predictors, (..., 1) to (...)."""
+        return np.asarray(expit(predictors[..., 0]))
+
+    def absorb(
+        self,
+        state: FilterState,
+        task: np.ndarray,
+        action: np.ndarray,
+        rows: np.ndarray,
+        outcome: np.ndarray,
+        shape: tuple[int, int],
+    ) -> FilterState:
+        """Absorb the outcomes in place, in the played actions' states alone."""
+        mean, covariance = state.mean.numpy(), state.covariance.numpy()
+        absorb_filter(rows, task * shape[1] + action, outcome.copy(), mean, covariance)
+        return state
+
+    def generate(
+        self, state: FilterState, rows: np.ndarray, played: np.ndarray, seen: np.ndarray, noise: np.ndarray
+    ) -> np.ndarray:
+        """Return tables (B, T', A) by the compiled loop."""
+        return impute_filter(rows, played, seen, state.mean.numpy(), state.covariance.numpy(), noise)
+
+
+def shrink(spread: Tensor) -> Tensor:
+    """Return κ = (1 + πv/8)^-½."""
+    return torch.rsqrt(1 + (torch.pi / 8) * spread)
+
+
+def _read(mean: Tensor, covariance: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the direction Px, (N, K), and κ, the logit and the spread xᵀPx, (N,) each."""
+    direction = (covariance * x[:, None]).sum(2)  # such small matrices multiply slower by bmm
+    spread = (direction * x).sum(1)
+    kappa = shrink(spread)
+    return direction, kappa, (mean * x).sum(1) * kappa, spread

@@ -1,0 +1,140 @@
+"""What the filter model's three forms share: a Gaussian belief about coefficients, and the kernel of its states."""
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import norm, qmc
+from torch import Tensor, nn
+
+from gents_gym.models.belief import Kernel, RowByRow
+from gents_gym.models.context_kernel import ContextRows
+from gents_gym.models.linear_kernel import absorb_linear, generate_linear
+from gents_gym.models.moments_kernel import lower_roots, predictor_moments
+from gents_gym.types import TaskInfo
+
+Predicted = tuple[Tensor, ...]  # what a form predicts, as its own ``outcome_parameters`` and ``log_prob`` read it
+NODES = {1: 16, 2: 8}  # of the rules behind the variance of a mean reward, for each of so many predictors
+POINTS = 256  # of the rule for more predictors
+
+
+class FilterState(NamedTuple):
+    """What is known of N actions: coefficients ~ N(mean, covariance), (N, Q·K) and (N, Q·K, Q·K), and scaled Z, (N, F).
+
+    Q is the number of linear predictors behind an outcome, each with K coefficients.
+    """
+
+    mean: Tensor
+    covariance: Tensor
+    action_features: Tensor
+
+
+class Form(nn.Module, ABC):
+    """How outcomes of one likelihood are predicted from Gaussian coefficients, and what outcomes say of those."""
+
+    n_predictors: int = 1  # Q
+
+    @abstractmethod
+    def predict(self, mean: Tensor, covariance: Tensor, x: Tensor) -> Predicted:
+        """Return what is predicted in the rows x, (N, K)."""
+
+    @abstractmethod
+    def absorb(
+        self, mean: Tensor, covariance: Tensor, x: Tensor, outcome: Tensor, where: Tensor | None
+    ) -> tuple[Tensor, Tensor, Predicted]:
+        """Return the moments after outcomes (N,), where ``where`` picks them, and what was predicted before."""
+
+    @abstractmethod
+    def outcome_parameters(self, predicted: Predicted) -> Tensor:
+        """Return the likelihood's parameters, (N, ...)."""
+
+    @abstractmethod
+    def log_prob(self, predicted: Predicted, outcomes: Tensor) -> Tensor:
+        """Return the log-probabilities of outcomes, elementwise."""
+
+    @abstractmethod
+    def kernel(self, model: Any) -> Kernel:
+        """Return the compiled kernel of a model of this form."""
+
+
+class FilterKernel(RowByRow, ABC):
+    """A filter's states as arrays."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model, model.likelihood)
+        self._form, self._rows = model.form, ContextRows(model)
+        self._has_features = model.config.context_features > 0
+
+    @abstractmethod
+    def given(self, predictors: np.ndarray) -> np.ndarray:
+        """Return the likelihood's parameters for known predictors, (..., Q) to (..., ...)."""
+
+    def rows(self, contexts: np.ndarray) -> np.ndarray:
+        """Return x = (1, φ̂(X)), (..., D) to (..., K)."""
+        return self._rows(contexts)
+
+    def features(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return φ̂(X); None where it is not learned."""
+        return rows[..., 1:] if self._has_features else None
+
+    def moments(self, state: FilterState, contexts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and covariance of the linear predictors, (B, C, D) to (B, C, A, Q) and (B, C, A, Q, Q)."""
+        return predictor_moments(self.rows(contexts), state.mean.numpy(), state.covariance.numpy())
+
+    def variance(self, state: FilterState, contexts: np.ndarray, info: TaskInfo) -> np.ndarray:
+        """Return the variance of E[R(Y)] under the coefficients' Gaussian, (B, C, D) to (B, C, A)."""
+        nodes, weights = normal_rule(self._form.n_predictors)  # (n, Q), (n,)
+        found = []
+        for mean, spread in zip(*(part.swapaxes(0, 1) for part in self.moments(state, contexts)), strict=True):
+            predictors = spread_nodes(mean, spread, nodes)  # (B, A, n, Q)
+            rewards = self._likelihood.expected_reward(info.reward_fn, self.given(predictors))  # (B, A, n)
+            found.append((rewards**2) @ weights - (rewards @ weights) ** 2)
+        return np.stack(found, axis=1)
+
+
+class LinearKernel(FilterKernel):
+    """A filter whose outcomes are absorbed by the compiled linear kernel; ``code`` says how."""
+
+    code: int
+    noise, shift, unit = 0.0, 0.0, 1.0  # variance of Gaussian outcomes; an outcome is shift + unit · what it is called
+    rule = (np.zeros((1, 1), np.float32), np.ones(1, np.float32))  # nodes (n, Q) and weights (n,) for categories
+
+    def absorb(
+        self,
+        state: FilterState,
+        task: np.ndarray,
+        action: np.ndarray,
+        rows: np.ndarray,
+        outcome: np.ndarray,
+        shape: tuple[int, int],
+    ) -> FilterState:
+        """Absorb the outcomes in place, in the played actions' states alone."""
+        given = ((outcome - self.shift) / self.unit).astype(np.float32)
+        where = task * shape[1] + action
+        moments = (state.mean.numpy(), state.covariance.numpy())
+        absorb_linear(self.code, self.noise, *self.rule, rows, where, given, *moments)
+        return state
+
+    def generate(
+        self, state: FilterState, rows: np.ndarray, played: np.ndarray, seen: np.ndarray, noise: np.ndarray
+    ) -> np.ndarray:
+        """Return tables (B, T', A) by the compiled loop."""
+        options = (self.code, self.noise, self.shift, self.unit, *self.rule)
+        return generate_linear(*options, rows, played, seen, state.mean.numpy(), state.covariance.numpy(), noise)
+
+
+def normal_rule(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return nodes (n, Q) and weights (n,) for expectations under N(0, I_Q): products of Gauss's, or quasi-random."""
+    if size not in NODES:
+        uniform = qmc.Sobol(size, seed=0).random(POINTS)
+        return norm.ppf(uniform), np.full(POINTS, 1 / POINTS)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES[size])
+    grid = np.stack(np.meshgrid(*[nodes] * size, indexing="ij"), axis=-1).reshape(-1, size)
+    shares = np.prod(np.stack(np.meshgrid(*[weights / weights.sum()] * size), axis=-1), axis=-1)
+    return grid, shares.reshape(-1)
+
+
+def spread_nodes(mean: np.ndarray, covariance: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """Return nodes (n, Q) of N(0, I) as those of N(mean, covariance), (..., Q) and (..., Q, Q) to (..., n, Q)."""
+    lower = lower_roots(covariance.reshape(-1, *covariance.shape[-2:])).reshape(covariance.shape)
+    return mean[..., None, :] + nodes @ lower.swapaxes(-1, -2)

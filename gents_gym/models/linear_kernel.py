@@ -1,0 +1,216 @@
+"""Filters of Gaussian and categorical outcomes, compiled: states take in outcomes and complete tables, in lanes.
+
+The belief about an action's Q linear predictors is N(m, P) over Q·K coefficients; of P the lower half is kept. Actions
+lie side by side in the last axis of every array, so one instruction serves many of them.
+"""
+
+import numpy as np
+from numba import njit
+
+from gents_gym.models.categorical_kernel import CONTRACT, react_categorical
+
+LANES = 64  # actions side by side: their states stay in the first-level cache
+GAUSSIAN, CATEGORICAL = 0, 1
+
+_ZERO, _ONE = np.float32(0), np.float32(1)
+
+
+@njit(cache=True, fastmath=CONTRACT, error_model="numpy")
+def generate_linear(
+    form: int,  # GAUSSIAN or CATEGORICAL
+    noise: float,  # variance of Gaussian outcomes
+    shift: float,  # an outcome is shift + unit · what the filter calls it
+    unit: float,
+    nodes: np.ndarray,  # (n, Q) float32: the rule of categorical outcomes
+    shares: np.ndarray,  # (n,) float32: its weights
+    rows: np.ndarray,  # (B, T, K) float32
+    played: np.ndarray,  # (B, T): the action observed in a row, -1 for none
+    seen: np.ndarray,  # (B, T) float32: its outcome
+    mean: np.ndarray,  # (B·A, Q·K) float32: the states after all that was observed
+    covariance: np.ndarray,  # (B·A, Q·K, Q·K) float32
+    numbers: np.ndarray,  # (B, T, A) float32: the likelihood's random numbers
+) -> np.ndarray:
+    """Return the tables (B, T, A): row after row, every missing outcome is drawn and absorbed."""
+    n_tasks, n_rows, size = rows.shape
+    n_actions, n_states = numbers.shape[2], len(mean)
+    table = np.empty((n_tasks, n_rows, n_actions), np.float32)
+    x, m, p, d, s, v, gain, weight, room, chance = _room(size, mean.shape[1], len(shares))
+    y, counts = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
+    task, action = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    for first in range(0, n_states, LANES):
+        n = min(LANES, n_states - first)
+        wide = (n + 7) // 8 * 8  # whole vector registers; what is left over idles at zero
+        x[:], y[:], counts[:] = _ZERO, _ZERO, _ZERO
+        for a in range(n):
+            task[a], action[a] = (first + a) // n_actions, (first + a) % n_actions
+        _load(np.arange(first, first + n), wide, mean, covariance, m, p)
+        for t in range(n_rows):
+            for a in range(n):
+                for k in range(size):
+                    x[k, a] = rows[task[a], t, k]
+                y[a] = numbers[task[a], t, action[a]]
+                counts[a] = _ZERO if played[task[a], t] == action[a] else _ONE
+            _read(wide, x, m, p, d, s, v)
+            if form == GAUSSIAN:
+                _react_gaussian(wide, True, np.float32(noise), s, v, y, counts, gain, weight)
+            else:
+                react_categorical(wide, True, nodes, shares, s, v, d, y, counts, gain, weight, room, chance)
+            _write(wide, d, gain, weight, m, p, room)
+            for a in range(n):
+                drawn = np.float32(shift) + np.float32(unit) * y[a]
+                table[task[a], t, action[a]] = drawn if counts[a] > _ZERO else seen[task[a], t]
+    return table
+
+
+@njit(cache=True, fastmath=CONTRACT, error_model="numpy")
+def absorb_linear(
+    form: int,  # GAUSSIAN or CATEGORICAL
+    noise: float,  # variance of Gaussian outcomes
+    nodes: np.ndarray,  # (n, Q) float32: the rule of categorical outcomes
+    shares: np.ndarray,  # (n,) float32: its weights
+    rows: np.ndarray,  # (n, K) float32
+    where: np.ndarray,  # (n,): the states that absorb, each once
+    outcome: np.ndarray,  # (n,) float32, as the filter calls it
+    mean: np.ndarray,  # (B·A, Q·K) float32
+    covariance: np.ndarray,  # (B·A, Q·K, Q·K) float32
+) -> None:
+    """Absorb outcomes, in place."""
+    size = rows.shape[1]
+    x, m, p, d, s, v, gain, weight, room, chance = _room(size, mean.shape[1], len(shares))
+    y, counts = np.empty(LANES, np.float32), np.ones(LANES, np.float32)
+    for first in range(0, len(rows), LANES):
+        n = min(LANES, len(rows) - first)
+        wide = (n + 7) // 8 * 8
+        x[:], y[:] = _ZERO, _ZERO
+        for a in range(n):
+            y[a] = outcome[first + a]
+            for k in range(size):
+                x[k, a] = rows[first + a, k]
+        own = where[first : first + n]
+        _load(own, wide, mean, covariance, m, p)
+        _read(wide, x, m, p, d, s, v)
+        if form == GAUSSIAN:
+            _react_gaussian(wide, False, np.float32(noise), s, v, y, counts, gain, weight)
+        else:
+            react_categorical(wide, False, nodes, shares, s, v, d, y, counts, gain, weight, room, chance)
+        _write(wide, d, gain, weight, m, p, room)
+        for a in range(n):
+            i = 0
+            for k in range(len(m)):
+                mean[own[a], k] = m[k, a]
+                for j in range(k + 1):
+                    covariance[own[a], k, j] = covariance[own[a], j, k] = p[i, a]
+                    i += 1
+
+
+@njit(cache=True)
+def _room(size, n_coefficients, n_nodes):  # type: ignore[no-untyped-def]
+    """Return lanes for x (K), m (Q·K), half of P, d (Q·K·Q), s (Q), v (Q·Q), gain (Q), weight (Q·Q), and two rooms."""
+    q = n_coefficients // size
+    half = n_coefficients * (n_coefficients + 1) // 2
+    return (
+        np.empty((size, LANES), np.float32),
+        np.empty((n_coefficients, LANES), np.float32),
+        np.empty((half, LANES), np.float32),
+        np.empty((n_coefficients * q, LANES), np.float32),
+        np.empty((q, LANES), np.float32),
+        np.empty((q * q, LANES), np.float32),
+        np.empty((q, LANES), np.float32),
+        np.empty((q * q, LANES), np.float32),
+        np.empty((2 + q, LANES), np.float32),
+        np.empty((n_nodes * (1 + q), LANES), np.float32),
+    )
+
+
+@njit(cache=True)
+def _load(states, wide, mean, covariance, m, p):  # type: ignore[no-untyped-def]
+    """Copy states into lanes; lanes without a state are zero."""
+    n = len(states)
+    m[:, n:wide], p[:, n:wide] = _ZERO, _ZERO
+    for a in range(n):
+        i = 0
+        for k in range(len(m)):
+            m[k, a] = mean[states[a], k]
+            for j in range(k + 1):
+                p[i, a] = covariance[states[a], k, j]
+                i += 1
+
+
+@njit(cache=True, fastmath=CONTRACT, error_model="numpy")
+def _read(wide, x, m, p, d, s, v):  # type: ignore[no-untyped-def]
+    """Set d = PX for X = I_Q ⊗ x, and the predictors' moments s = Xᵀm and v = XᵀPX."""
+    size, q = len(x), len(s)
+    for dk in d:
+        for a in range(wide):
+            dk[a] = _ZERO
+    i = 0
+    for own in range(q):
+        for k in range(size):
+            xk = x[k]
+            for other in range(own + 1):
+                dk = d[(own * size + k) * q + other]
+                for j in range(size if other < own else k):
+                    pi, xj, dj = p[i], x[j], d[(other * size + j) * q + own]
+                    for a in range(wide):
+                        dk[a] += pi[a] * xj[a]
+                        dj[a] += pi[a] * xk[a]
+                    i += 1
+            pi, dk = p[i], d[(own * size + k) * q + own]
+            for a in range(wide):
+                dk[a] += pi[a] * xk[a]
+            i += 1
+    for own in range(q):
+        _sum_products(wide, m, own * size, 1, x, s[own])
+        for j in range(q):
+            _sum_products(wide, d, own * size * q + j, q, x, v[own * q + j])
+
+
+@njit(cache=True, fastmath=CONTRACT, error_model="numpy")
+def _sum_products(wide, values, first, step, x, total):  # type: ignore[no-untyped-def]
+    """Set total = Σ_k values[first + step·k]·x_k."""
+    for a in range(wide):
+        total[a] = _ZERO
+    for k in range(len(x)):
+        vk, xk = values[first + step * k], x[k]
+        for a in range(wide):
+            total[a] += vk[a] * xk[a]
+
+
+@njit(cache=True, fastmath=CONTRACT, error_model="numpy")
+def _write(wide, d, gain, weight, m, p, row):  # type: ignore[no-untyped-def]
+    """Set m += d·gain and P −= d·weight·dᵀ; ``row`` is room for one row of d·weight."""
+    q = len(gain)
+    i = 0
+    for k in range(len(m)):
+        mk = m[k]
+        for j in range(q):
+            dj, gj = d[k * q + j], gain[j]
+            for a in range(wide):
+                mk[a] += dj[a] * gj[a]
+            rj, d0, w0 = row[j], d[k * q], weight[j]
+            for a in range(wide):
+                rj[a] = d0[a] * w0[a]
+            for h in range(1, q):
+                dh, wh = d[k * q + h], weight[h * q + j]
+                for a in range(wide):
+                    rj[a] += dh[a] * wh[a]
+        for h in range(k + 1):
+            pi = p[i]
+            for j in range(q):
+                rj, dj = row[j], d[h * q + j]
+                for a in range(wide):
+                    pi[a] -= rj[a] * dj[a]
+            i += 1
+
+
+@njit(cache=True, fastmath=CONTRACT, error_model="numpy")
+def _react_gaussian(wide, draws, noise, s, v, y, counts, gain, weight):  # type: ignore[no-untyped-def]
+    """Set gain and weight for outcomes y; with ``draws``, standard normals in their place become outcomes first."""
+    s0, v0, gain0, weight0 = s[0], v[0], gain[0], weight[0]
+    for a in range(wide):
+        sound = v0[a] > _ZERO  # rounding can make it negative if nothing is left to learn
+        variance = (v0[a] if sound else _ZERO) + noise
+        if draws:
+            y[a] = s0[a] + np.sqrt(variance) * y[a]
+        weight0[a] = counts[a] / variance if sound else _ZERO
+        gain0[a] = weight0[a] * (y[a] - s0[a])
