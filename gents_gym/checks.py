@@ -73,13 +73,16 @@ def check_array(name: str, value: Any, axes: str, shape: tuple[int, ...], dtype:
         array = np.asarray(value, dtype=dtype)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must be an array of numbers, got {type(value).__name__}") from error
-    fits = array.ndim == len(shape) and all(want in (-1, got) for want, got in zip(shape, array.shape, strict=True))
-    if not fits:
+    if array.shape != shape and not _fits(array.shape, shape):
         wanted = axes if -1 in shape else f"{axes}=({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
         raise InputError(f"{name} must have shape {wanted}, got {array.shape}")
     if not np.isfinite(array).all():
         raise InputError(f"{name} must be finite, got {_first_bad(array)}")
     return array
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    return len(shape) == len(wanted) and all(want in (-1, got) for want, got in zip(wanted, shape, strict=True))
 
 
 def _first_bad(array: np.ndarray) -> str:
