@@ -95,8 +95,7 @@ def check_array(name: str, value: Any, axes: str, shape: tuple[int, ...], dtype:
     except (TypeError, ValueError, OverflowError) as error:
         what = "whole numbers" if np.dtype(dtype).kind != "f" else "numbers"
         raise InputTypeError(f"{name} must be an array of {what}, got {_sort(value)}") from error
-    fits = array.ndim == len(shape) and all(want in (-1, got) for want, got in zip(shape, array.shape, strict=True))
-    if not fits:
+    if array.shape != shape and not _fits(array.shape, shape):
         wanted = axes if -1 in shape else f"{axes}=({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
         raise InputError(f"{name} must have shape {wanted}, got {array.shape}")
     if not np.isfinite(array).all():
@@ -107,6 +106,10 @@ def check_array(name: str, value: Any, axes: str, shape: tuple[int, ...], dtype:
 def _sort(value: Any) -> str:
     """Return what an array, or something else, is of."""
     return f"dtype {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    return len(shape) == len(wanted) and all(want in (-1, got) for want, got in zip(wanted, shape, strict=True))
 
 
 def _first_bad(array: np.ndarray) -> str:

@@ -10,8 +10,8 @@ import torch
 
 from gents_gym.checks import InputError, check_actions, check_array, check_integer, check_rngs
 from gents_gym.likelihoods import BERNOULLI, Likelihood
-from gents_gym.models.contexts import CONTEXT_MODELS, Sources, check_contexts, default_contexts
-from gents_gym.models.ledger import KEPT, Ledger
+from gents_gym.models.contexts import CONTEXT_MODELS, Sources, check_contexts, default_contexts, stack
+from gents_gym.models.ledger import KEPT, Ledger, is_rising
 from gents_gym.models.tree import fill_tree, map_tree, tree_leaves
 from gents_gym.types import ActionModel, Completion, Feedback, TaskInfo
 
@@ -258,11 +258,12 @@ class ActionBelief:
         ledger.face(context)
         sources = Sources(len(self._bank), t + 1, ledger.n_known, self._alpha)
         picks = CONTEXT_MODELS[contexts or default_contexts(sources)](sources, end - t - 1, draws, self._rngs)
-        imagined = self._gather(ledger.contexts, self._bank, picks)  # (B, M, T', D)
-        mapped = self._gather(ledger.rows, self._bank_rows, picks)  # (B, M, T', K)
+        imagined = _gather(ledger.contexts, self._bank, picks, t + 1)  # (B, M, T', D)
+        mapped = _gather(ledger.rows, self._bank_rows, picks, t + 1)  # (B, M, T', K)
         features = self._kernel.features(mapped)
         state, seen, n_actions = self._columns(actions)
-        state = map_tree(lambda part: _repeat(part, len(self._info), draws), state)
+        if draws > 1:
+            state = map_tree(lambda part: _repeat(part, len(self._info), draws), state)
         flat = mapped.reshape(-1, end, mapped.shape[3])  # (B·M, T', K)
         if rows is None:
             table = self._generate(state, flat, seen[:, :t], draws, n_actions)
@@ -315,20 +316,6 @@ class ActionBelief:
         self._ledger.restore(state)
         self._state = fill_tree(self._state, (_like(leaf, state[name]) for name, leaf in own.items()))
 
-    def _gather(self, own: np.ndarray, bank: np.ndarray, picks: np.ndarray) -> np.ndarray:
-        """Return own rows up to the current one, and the picked ones behind them, (B, M, T', ...)."""
-        n_tasks, draws, count = picks.shape
-        t = self._ledger.time
-        found = np.empty((n_tasks, draws, t + 1 + count, own.shape[2]), np.float32)
-        found[:, :, : t + 1] = own[:, None, : t + 1]
-        if count and picks.min() >= 0:
-            found[:, :, t + 1 :] = bank[picks]
-        elif count:
-            mine = own[np.arange(n_tasks)[:, None, None], np.maximum(-1 - picks, 0)]
-            theirs = bank[np.maximum(picks, 0)] if len(bank) else mine
-            found[:, :, t + 1 :] = np.where((picks < 0)[..., None], mine, theirs)
-        return found
-
     def _columns(self, actions: np.ndarray | None) -> tuple[Any, np.ndarray, int]:
         """Return the states, the observed actions (B, t) and the number of the columns that are asked for."""
         n_tasks, n_all = len(self._info), self._info.n_actions
@@ -355,14 +342,14 @@ class ActionBelief:
     def _generate(self, state: Any, rows: np.ndarray, seen: np.ndarray, draws: int, n_actions: int) -> np.ndarray:
         """Return generated tables (B, M, T', A) over rows (B·M, T', K), the first of which may have observed cells."""
         n_all, n_rows, _ = rows.shape
+        n_tasks, t = seen.shape
         played, outcomes = np.full((n_all, n_rows), -1), np.zeros((n_all, n_rows), np.float32)
-        t = seen.shape[1]
-        played[:, :t] = np.repeat(seen, draws, axis=0)
-        outcomes[:, :t] = np.repeat(self._ledger.outcomes[:, :t], draws, axis=0)
+        played.reshape(n_tasks, draws, n_rows)[:, :, :t] = seen[:, None]
+        outcomes.reshape(n_tasks, draws, n_rows)[:, :, :t] = self._ledger.outcomes[:, None, :t]
         each = (rng for rng in self._rngs for _ in range(draws))
-        noise = np.stack([self._likelihood.noise(rng, (n_rows, n_actions)) for rng in each])
+        noise = stack([self._likelihood.noise(rng, (n_rows, n_actions)) for rng in each])
         table = self._kernel.generate(state, rows, played, outcomes, noise)
-        return table.reshape(len(seen), draws, n_rows, n_actions)
+        return table.reshape(n_tasks, draws, n_rows, n_actions)
 
     def _observed(self, seen: np.ndarray, end: int, draws: int, n_actions: int) -> tuple[np.ndarray, np.ndarray]:
         """Return tables (B, M, T', A) of the observed outcomes, and weights that are 0 in the other earlier cells."""
@@ -402,9 +389,23 @@ def check_likelihood(likelihood: Likelihood, info: TaskInfo) -> None:
         raise InputError(f"model must be of {info.likelihood} outcomes for these tasks, got {likelihood} ones")
 
 
+def _gather(own: np.ndarray, bank: np.ndarray, picks: np.ndarray, t: int) -> np.ndarray:
+    """Return a task's own first t rows, and the picked ones behind them, (B, M, T', ...)."""
+    n_tasks, draws, count = picks.shape
+    found = np.empty((n_tasks, draws, t + count, own.shape[2]), np.float32)
+    found[:, :, :t] = own[:, None, :t]
+    if count and picks.min() >= 0:
+        found[:, :, t:] = bank.take(picks, axis=0)
+    elif count:
+        mine = own[np.arange(n_tasks)[:, None, None], np.maximum(-1 - picks, 0)]
+        theirs = bank[np.maximum(picks, 0)] if len(bank) else mine
+        found[:, :, t:] = np.where((picks < 0)[..., None], mine, theirs)
+    return found
+
+
 def _rounds(task: np.ndarray) -> Iterator[np.ndarray | slice]:
     """Yield positions such that each part names a task at most once, in order."""
-    if len(task) < 2 or (np.diff(task) > 0).all():
+    if is_rising(task):
         yield slice(None)
         return
     left = np.arange(len(task))

@@ -25,11 +25,16 @@ class Sources:
 Rngs = Sequence[np.random.Generator]
 
 
+def stack(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the arrays of B tasks as one; that of a single task is not copied."""
+    return parts[0][None] if len(parts) == 1 else np.stack(parts)
+
+
 def pick_bank(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarray:
     """Pick training contexts, all equally likely."""
     if not sources.n_bank:
         raise InputError("contexts must be 'seen' or 'given' for a model without a bank, got 'bank'")
-    return np.stack([rng.integers(sources.n_bank, size=(draws, count)) for rng in rngs])
+    return stack([rng.integers(sources.n_bank, size=(draws, count)) for rng in rngs])
 
 
 def pick_seen(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarray:
@@ -39,7 +44,7 @@ def pick_seen(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarra
     """
     n_seen = sources.n_seen
     share = n_seen / (sources.alpha + n_seen) if sources.n_bank else 1.0
-    picks = np.stack([-1 - rng.integers(n_seen, size=(draws, count)) for rng in rngs])
+    picks = stack([-1 - rng.integers(n_seen, size=(draws, count)) for rng in rngs])
     if share == 1:
         return picks
     for task, rng in zip(picks, rngs, strict=True):

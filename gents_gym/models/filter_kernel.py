@@ -5,12 +5,12 @@ import math
 import numpy as np
 from numba import njit
 
+from gents_gym.numerics.lanes import WIDTH, fill, load, root, store, where_less
 from gents_gym.numerics.series import decay32
-
-LANES = 64  # actions side by side: their states stay in the first-level cache
 
 _SHRINK = np.float32(math.pi / 8)
 _ZERO, _ONE = np.float32(0), np.float32(1)
+_KNOWN = np.float32(2)  # in the place of a random number: the outcome was observed
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
@@ -22,86 +22,70 @@ def impute_filter(
     covariance: np.ndarray,  # (B·A, K, K) float32
     uniform: np.ndarray,  # (B, T, A) float32
 ) -> np.ndarray:
-    """Return the tables (B, T, A): row after row, every missing outcome is drawn and absorbed."""
+    """Return the tables (B, T, A): row after row, every missing outcome is drawn and absorbed.
+
+    Actions of a task go side by side, one in each lane, and several tasks of few actions too. Lanes that are left over
+    idle at zero.
+    """
     n_tasks, n_rows, size = rows.shape
     n_actions = uniform.shape[2]
+    side = max(1, WIDTH // n_actions)  # tasks that share lanes
     table = np.empty((n_tasks, n_rows, n_actions), np.float32)
-    m = np.empty((size, LANES), np.float32)
-    p = np.empty((size * (size + 1) // 2, LANES), np.float32)  # the covariances' lower halves
-    d, x = np.empty((size, LANES), np.float32), np.empty((size, LANES), np.float32)
-    v, s = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
-    gain, weight = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
-    draw, missing = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
-    task, action = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
-    for first in range(0, n_tasks * n_actions, LANES):
-        n = min(LANES, n_tasks * n_actions - first)
-        wide = (n + 7) // 8 * 8  # whole vector registers; what is left over idles at zero
-        for a in range(n, wide):
-            draw[a], missing[a] = _ONE, _ZERO
-            for k in range(size):
-                x[k, a] = m[k, a] = _ZERO
-            for i in range(len(p)):
-                p[i, a] = _ZERO
-        for a in range(n):
-            task[a], action[a] = (first + a) // n_actions, (first + a) % n_actions
-            i = 0
-            for k in range(size):
-                m[k, a] = mean[first + a, k]
-                for j in range(k + 1):
-                    p[i, a] = covariance[first + a, k, j]
-                    i += 1
-        for t in range(n_rows):
-            for a in range(n):
+    m, p = np.empty(size * WIDTH, np.float32), np.empty(size * size * WIDTH, np.float32)  # of p, the lower half alone
+    d, x = np.empty(size * WIDTH, np.float32), np.empty(size * 2 * WIDTH, np.float32)
+    draw = np.ones(WIDTH, np.float32)
+    for begin in range(0, n_tasks, side):
+        end = min(begin + side, n_tasks)
+        for first in range(0, n_actions, WIDTH):
+            n = min(WIDTH, n_actions - first)
+            for a in range(WIDTH):
+                there, idle = begin * n_actions + first + a, a >= n * (end - begin)
                 for k in range(size):
-                    x[k, a] = rows[task[a], t, k]
-                draw[a] = uniform[task[a], t, action[a]]
-                missing[a] = _ZERO if played[task[a], t] == action[a] else _ONE
-            i = 0
-            for k in range(size):  # d = Px
-                dk, xk = d[k], x[k]
-                for a in range(wide):
-                    dk[a] = _ZERO
-                for j in range(k):
-                    dj, xj, pi = d[j], x[j], p[i]
-                    for a in range(wide):
-                        dk[a] += pi[a] * xj[a]
-                        dj[a] += pi[a] * xk[a]
-                    i += 1
-                pi = p[i]
-                for a in range(wide):
-                    dk[a] += pi[a] * xk[a]
-                i += 1
-            for a in range(wide):
-                v[a] = _ZERO
-                s[a] = _ZERO
-            for k in range(size):
-                dk, xk, mk = d[k], x[k], m[k]
-                for a in range(wide):
-                    v[a] += dk[a] * xk[a]
-                    s[a] += mk[a] * xk[a]
-            for a in range(wide):
-                shrink = _ONE / np.sqrt(_ONE + _SHRINK * v[a])
-                logit = s[a] * shrink
+                    m[k * WIDTH + a] = _ZERO if idle else mean[there, k]
+                    for j in range(k + 1):
+                        p[(k * size + j) * WIDTH + a] = _ZERO if idle else covariance[there, k, j]
+            for t in range(n_rows):
+                for b in range(begin, end):
+                    at, known = (b - begin) * n_actions, played[b, t] - first
+                    for k in range(size):  # the next task's lanes follow, so what is filled beyond n does not count
+                        store(x, k * 2 * WIDTH + at, fill(rows[b, t, k]))
+                    for a in range(n):
+                        draw[at + a] = uniform[b, t, first + a]
+                    if 0 <= known < n:
+                        draw[at + known] = _KNOWN
+                v, s = fill(_ZERO), fill(_ZERO)
+                for k in range(size):  # d = Px
+                    dk, xk = fill(_ZERO), load(x, k * 2 * WIDTH)
+                    for j in range(k):
+                        dk += load(p, (k * size + j) * WIDTH) * load(x, j * 2 * WIDTH)
+                    for j in range(k, size):
+                        dk += load(p, (j * size + k) * WIDTH) * load(x, j * 2 * WIDTH)
+                    store(d, k * WIDTH, dk)
+                    v += dk * xk
+                    s += load(m, k * WIDTH) * xk
+                shrink = _ONE / root(_ONE + _SHRINK * v)
+                logit = s * shrink
                 e = decay32(logit)
                 high = _ONE / (_ONE + e)
-                chance = high if logit >= _ZERO else e * high
-                outcome = _ONE if draw[a] < chance else _ZERO
-                draw[a] = outcome
-                gain[a] = missing[a] * shrink * (outcome - chance)
-                weight[a] = missing[a] * shrink * shrink * chance * (_ONE - chance)
-            i = 0
-            for k in range(size):
-                dk, mk = d[k], m[k]
-                for a in range(wide):
-                    mk[a] += dk[a] * gain[a]
-                    v[a] = weight[a] * dk[a]
-                for j in range(k + 1):
-                    dj, pi = d[j], p[i]
-                    for a in range(wide):
-                        pi[a] -= v[a] * dj[a]
-                    i += 1
-            for a in range(n):
-                table[task[a], t, action[a]] = draw[a] if missing[a] > _ZERO else seen[task[a], t]
+                chance = where_less(logit, _ZERO, e * high, high)
+                drawn = load(draw, 0)
+                outcome = where_less(drawn, chance, _ONE, _ZERO)
+                store(draw, 0, outcome)
+                shrink = where_less(drawn, _KNOWN, shrink, _ZERO)  # nothing is learned from it again
+                gain = shrink * (outcome - chance)
+                weight = shrink * shrink * chance * (_ONE - chance)
+                for k in range(size):
+                    dk = load(d, k * WIDTH)
+                    store(m, k * WIDTH, load(m, k * WIDTH) + dk * gain)
+                    dk *= weight
+                    for j in range(k + 1):
+                        store(p, (k * size + j) * WIDTH, load(p, (k * size + j) * WIDTH) - dk * load(d, j * WIDTH))
+                for b in range(begin, end):
+                    at, known = (b - begin) * n_actions, played[b, t] - first
+                    for a in range(n):
+                        table[b, t, first + a] = draw[at + a]
+                    if 0 <= known < n:
+                        table[b, t, first + known] = seen[b, t]
     return table
 
 

@@ -13,6 +13,11 @@ GROWTH = 64  # rows that an unknown horizon is prepared for at first
 KEPT = ("contexts", "actions", "seen", "outcomes")  # what a state holds; rows follow from contexts
 
 
+def is_rising(numbers: np.ndarray) -> bool:
+    """Whether each of the numbers (n,) is larger than the one before."""
+    return len(numbers) < 2 or bool((numbers[1:] > numbers[:-1]).all())
+
+
 class Ledger:
     """Rows of decisions, one per task and time; row ``time`` holds the context of the decision to come.
 
@@ -59,11 +64,12 @@ class Ledger:
 
     def face(self, context: np.ndarray) -> None:
         """Make ``context`` (B, D) the current one."""
-        context = self.check_contexts(context)[:, 0]
         t = self.time
+        if self._current == t and np.array_equal(self.contexts[:, t], context):
+            return  # it was checked and mapped before
+        context = self.check_contexts(context)[:, 0]
         self._grow(t + 1)
-        if self._current != t or not np.array_equal(self.contexts[:, t], context):
-            self.contexts[:, t], self.rows[:, t], self._current = context, self._map(context), t
+        self.contexts[:, t], self.rows[:, t], self._current = context, self._map(context), t
 
     def decide(self, context: np.ndarray, action: np.ndarray) -> None:
         """Open the next row of every task."""
@@ -91,13 +97,8 @@ class Ledger:
         """Raise unless each pair (n,) names a row without an outcome, once."""
         if task.dtype.kind not in "iu" or decision.dtype.kind not in "iu":
             raise InputError(f"task and decision must be whole numbers, got {task.dtype} and {decision.dtype}")
-        if task.min() < 0 or task.max() >= len(self.seen):
-            raise InputError(f"task must lie in [0, {len(self.seen)}), got {task.min()} to {task.max()}")
-        if decision.min() < 0 or decision.max() >= self.time:
-            got = f"{decision.min()} to {decision.max()}"
-            raise InputError(f"decision must be one of the {self.time} made so far, from 0 on, got {got}")
-        cells = task * self.time + decision
-        if (self.seen[task, decision] >= 0).any() or len(np.unique(cells)) < len(cells):
+        cells = self._cells(task, decision)
+        if (self.seen[task, decision] >= 0).any() or not (is_rising(cells) or len(np.unique(cells)) == len(cells)):
             raise InputError("an outcome must arrive once for each decision, got one a second time")
 
     def pick(self, tasks: np.ndarray) -> "Ledger":
@@ -135,6 +136,18 @@ class Ledger:
     def _check_turn(self) -> None:
         if self.time == self._horizon:
             raise InputError(f"act must be called at most {self.time} times, the horizon, got one more")
+
+    def _cells(self, task: np.ndarray, decision: np.ndarray) -> np.ndarray:
+        """Return a number for each cell of the table, (n,), or raise unless it is of a decision that was made."""
+        n_tasks = len(self.seen)
+        try:
+            return np.ravel_multi_index((task, decision), (n_tasks, self.time))
+        except ValueError:
+            if task.min() < 0 or task.max() >= n_tasks:
+                raise InputError(f"task must lie in [0, {n_tasks}), got {task.min()} to {task.max()}") from None
+            got = f"{decision.min()} to {decision.max()}"
+            rule = f"decision must be one of the {self.time} made so far, from 0 on"
+            raise InputError(f"{rule}, got {got}") from None
 
     def _fill(self, contexts: np.ndarray) -> None:
         n = contexts.shape[1]

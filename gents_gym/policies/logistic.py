@@ -72,21 +72,25 @@ class Logistic:
 
     def _solve(self, table: BinaryTable, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients and constants: by the kernel, and what it does not solve with a line search."""
-        penalty = 1 / self.C
         solution, constant = start.copy(), np.full(start.shape[:2], np.nan)
         weights = np.zeros((0, 0, 0), np.float32) if table.weights is None else table.weights
         contexts, outcomes, weights = (_plain(part) for part in (table.contexts, table.outcomes, weights))
         rule = (self.tolerance, self.max_iterations)
-        solved = fit_logistic(contexts, outcomes, weights, penalty, solution, constant, *rule)
-        precision = np.diag(np.array([0.0] + [penalty] * (start.shape[2] - 1)))  # the intercept is free
-        for b in np.flatnonzero(~solved.all(axis=1)):  # rare: extreme data
+        solved = fit_logistic(contexts, outcomes, weights, 1 / self.C, solution, constant, *rule)
+        if not solved.all():
+            self._search(table, start, solution, solved)
+        return solution, constant
+
+    def _search(self, table: BinaryTable, start: np.ndarray, solution: np.ndarray, solved: np.ndarray) -> None:
+        """Solve what the kernel did not, in place, with a line search; rare: extreme data."""
+        precision = np.diag(np.array([0.0] + [1 / self.C] * (start.shape[2] - 1)))  # the intercept is free
+        for b in np.flatnonzero(~solved.all(axis=1)):
             here, left = slice(b, b + 1), ~solved[b : b + 1]
             rows = np.pad(table.contexts[here].astype(np.float64), ((0, 0), (0, 0), (1, 0)), constant_values=1)
             some = None if table.weights is None else table.weights[here]
             problems = LogisticProblems(rows, table.outcomes[here].astype(np.float64), precision, weights=some)
             again = problems.solve(start[here], left, self.tolerance, self.max_iterations)[0]
             solution[here] = np.where(left[..., None], again, solution[here])
-        return solution, constant
 
 
 def _plain(array: np.ndarray) -> np.ndarray:
