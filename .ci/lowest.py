@@ -7,7 +7,8 @@ from pathlib import Path
 
 project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
 pinned = dict(argument.split("==") for argument in sys.argv[1:])  # another version than the lowest: torch==2.13.0
-for requirement in [*project["dependencies"], *sum(project["optional-dependencies"].values(), [])]:
+groups = [project["dependencies"], *project["optional-dependencies"].values()]
+for requirement in (one for group in groups for one in group):
     if found := re.fullmatch(r"([\w-]+)>=([\d.]+)", requirement):
         name, bound = found.groups()
         print(f"{name}=={pinned.get(name, bound)}")
