@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 
-from gents_gym.checks import InputError, check_actions, check_array, check_integer, check_rngs
+from gents_gym.checks import InputError, check_array, check_integer, check_rngs
 from gents_gym.likelihoods import BERNOULLI, Likelihood
 from gents_gym.models.contexts import CONTEXT_MODELS, Sources, check_contexts, default_contexts, stack
 from gents_gym.models.ledger import KEPT, Ledger, is_rising
@@ -274,8 +274,7 @@ class ActionBelief:
 
     def fork(self, tasks: np.ndarray) -> "ActionBelief":
         """Return an independent copy of the tasks at ``tasks``, repeats allowed, with random numbers of its own."""
-        tasks = np.asarray(tasks)
-        check_actions(tasks, len(tasks), len(self._info))
+        tasks = check_tasks(tasks, len(self._info))
         other = copy.copy(self)
         n_actions = self._info.n_actions
         other._info, other._rngs = self._info[tasks], [self._rngs[i].spawn(1)[0] for i in tasks]
@@ -372,6 +371,16 @@ def check_state(verb: str, state: Any, size: int) -> None:
         if not isinstance(leaf, np.ndarray | torch.Tensor) or tuple(leaf.shape[:1]) != (size,):
             got = tuple(leaf.shape) if isinstance(leaf, np.ndarray | torch.Tensor) else repr(leaf)
             raise InputError(f"{rule}, got {got}")
+
+
+def check_tasks(tasks: Any, n_tasks: int) -> np.ndarray:
+    """Return ``tasks`` (n,), or raise unless they are numbers of the B tasks, at least one."""
+    tasks = np.asarray(tasks)
+    if tasks.ndim != 1 or tasks.dtype.kind not in "iu" or not len(tasks):
+        raise InputError(f"tasks must be whole numbers of shape (n,), at least one, got {tasks.dtype}{tasks.shape}")
+    if tasks.min() < 0 or tasks.max() >= n_tasks:
+        raise InputError(f"tasks must lie in [0, {n_tasks}), got {tasks.min()} to {tasks.max()}")
+    return tasks
 
 
 def ask_optional(model: Any, method: str, *arrays: np.ndarray) -> np.ndarray | None:

@@ -435,8 +435,11 @@ def test_bad_arguments():
     belief, _ = pair()
     with pytest.raises(InputError, match=re.escape("action_features must have shape (B, n, F), got (3, 2, 2)")):
         belief.add(np.zeros((B, 2, 2)))
-    with pytest.raises(InputError, match=re.escape("must lie in [0, 3), got 3")):
+    with pytest.raises(InputError, match=re.escape("tasks must lie in [0, 3), got 0 to 3")):
         belief.fork(np.array([0, 3]))
+    for tasks in ([], [0.5], 1, [[0]]):
+        with pytest.raises(InputError, match=re.escape("tasks must be whole numbers of shape (n,), at least one")):
+            belief.fork(tasks)
     with pytest.raises(InputError, match=re.escape("context must have shape (B, D)=(3, 2), got (3, 1)")):
         belief.expected(np.zeros((B, 1)))
     with pytest.raises(InputError, match=re.escape("contexts must have shape (B, C, D), got (2, 4, 2)")):
