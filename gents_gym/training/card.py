@@ -59,7 +59,7 @@ def model_card(model: SequenceModel, notes: Mapping[str, Any]) -> str:
     warning = f"\n**{notes['verdict']}**\n" if notes["verdict"] else ""
     return f"""# A `{model.kind}` sequence model
 
-Predicts an action's next outcome ({model.likelihood}) from the action's features, its history and the current context.
+Predicts an action's next outcome from the action's features, its history and the current context.
 Load it with `gents_gym.load_model(folder{kind})`.
 {warning}
 | | |
@@ -76,7 +76,7 @@ Load it with `gents_gym.load_model(folder{kind})`.
 | urn | {_urn(float(model.urn), notes["task_contexts"])} |
 
 {_losses(notes)}
-Trained for {config["horizon"]} steps of histories. `training.png` shows the losses by epoch.
+Trained for {config["horizon"]} steps of {model.likelihood} outcomes. `training.png` shows the losses by epoch.
 """
 
 

@@ -40,6 +40,7 @@ def test_the_card_has_the_losses_beside_each_other():
         "| one regression on (Z, X) | 0.5534 |",
         "| batch | 123 actions, by 1 GB of memory |",
         "| chosen by validation | learning rate 0.02, epoch 2 of 3 |",
+        "Trained for 500 steps of bernoulli outcomes. `training.png` shows the losses by epoch.",
         "| urn | α = ∞, no contexts of whole tasks are known |",
     ):
         assert row in card.splitlines()
