@@ -1,7 +1,7 @@
 """The logistic policy class: complete tables in, one ridge-logistic reward model per task and action out."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -58,27 +58,27 @@ class Logistic:
         Args:
             contexts: (B, T, D).
             outcomes: (B, T, A), each 0 or 1.
-            warm_start: An earlier solution to start from; it changes the time, not the optimum.
+            warm_start: An earlier solution, to start from if it is near; it changes the time, not the optimum.
             weights: (B, T, A), or None for ones; a zero takes the row out.
         """
         table = BinaryTable(contexts, outcomes, weights)
         n_tasks, _, n_context = table.contexts.shape
         shape = (n_tasks, table.outcomes.shape[2], n_context + 1)
-        start = np.zeros(shape)
+        start = None
         if warm_start is not None:
             start = check_array("warm_start", warm_start.coefficients, "(B, A, 1+D)", shape, np.float64)
-        coefficients, constant = self._solve(table, start)
+        coefficients, constant = self._solve(table, shape, start)
         return LogisticPolicy(coefficients, constant=constant, reward_fn=self.reward_fn)
 
-    def _solve(self, table: BinaryTable, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _solve(self, table: BinaryTable, shape: Any, start: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients and constants: by the kernel, and what it does not solve with a line search."""
-        solution, constant = start.copy(), np.full(start.shape[:2], np.nan)
+        solution, constant = np.zeros(shape) if start is None else start.copy(), np.full(shape[:2], np.nan)
         weights = np.zeros((0, 0, 0), np.float32) if table.weights is None else table.weights
         contexts, outcomes, weights = (_plain(part) for part in (table.contexts, table.outcomes, weights))
-        rule = (self.tolerance, self.max_iterations)
+        rule = (self.tolerance, self.max_iterations, start is not None)
         solved = fit_logistic(contexts, outcomes, weights, 1 / self.C, solution, constant, *rule)
         if not solved.all():
-            self._search(table, start, solution, solved)
+            self._search(table, np.zeros(shape) if start is None else start, solution, solved)
         return solution, constant
 
     def _search(self, table: BinaryTable, start: np.ndarray, solution: np.ndarray, solved: np.ndarray) -> None:

@@ -89,10 +89,17 @@ def test_a_warm_start_changes_the_work_and_not_the_optimum():
     more = np.concatenate([contexts, contexts[:, :3]], axis=1), np.concatenate([outcomes, outcomes[:, :3]], axis=1)
     warm = Logistic().fit(*more, warm_start=cold)
     assert np.abs(warm.coefficients - Logistic().fit(*more).coefficients).max() < 1e-6
-    brief = Logistic(max_iterations=5)
-    assert np.abs(brief.fit(*more, warm_start=cold).coefficients - warm.coefficients).max() < 1e-6
-    with pytest.warns(UserWarning, match="stopped after 5 steps"):
+    brief = Logistic(max_iterations=1)
+    assert np.abs(brief.fit(*more, warm_start=warm).coefficients - warm.coefficients).max() < 1e-6
+    with pytest.warns(UserWarning, match="stopped after 1 steps"):
         brief.fit(*more)
+
+
+@pytest.mark.parametrize(("shift", "scale"), [(0, 1), (-3, 1), (0, 0.3)])
+def test_the_start_is_so_near_that_five_steps_are_enough(shift, scale):
+    contexts, outcomes = problems(8, 500, 5, 5, seed=21, shift=shift, scale=scale)
+    few = Logistic(max_iterations=5).fit(contexts, outcomes)  # a warning would be an error
+    assert np.abs(few.coefficients - Logistic().fit(contexts, outcomes).coefficients).max() < 1e-9
 
 
 def test_a_bad_warm_start_still_finds_the_optimum():
