@@ -244,6 +244,10 @@ def test_train_from_an_environment_and_from_logs(monkeypatch, capsys, tmp_path):
     logs = ("--data", tmp_path / "log.parquet", "--action-features", tmp_path / "z.parquet")
     assert main(monkeypatch, "train", *logs, "--epochs", 1, "--out", tmp_path / "logged") == 0
     assert "logs: log.parquet, z.parquet" in (tmp_path / "logged" / "README.md").read_text()
+    pq.write_table(pa.table({**log, "outcome": rng.integers(3, size=200)}), tmp_path / "log.parquet")
+    stars = ("--likelihood", "categorical(3)", "--epochs", 1, "--out", tmp_path / "stars")
+    assert main(monkeypatch, "train", *logs, *stars) == 0
+    assert "steps of categorical(3) outcomes" in (tmp_path / "stars" / "README.md").read_text()
     assert "filter model written to" in capsys.readouterr().out
 
 
@@ -257,6 +261,11 @@ def test_train_from_an_environment_and_from_logs(monkeypatch, capsys, tmp_path):
         (["--env", "CartPole-v1"], "env must be one of gents_gym's, with a task distribution, got 'CartPole-v1'"),
         (["--epochs", "0"], "epochs must be at least 1, got 0"),
         (["--actions", "0"], "actions must be at least 1, got 0"),
+        (["--likelihood", "gaussian"], "likelihood must be given with data alone, got 'gaussian'"),
+        (
+            ["--preset", "paper", "--env", "gents_gym/Synthetic-v0(outcomes=gaussian)"],
+            "outcomes must be bernoulli for a paper model, got gaussian: train a filter",
+        ),
     ],
 )
 def test_bad_training_input_is_one_line(monkeypatch, capsys, tmp_path, arguments, message):
