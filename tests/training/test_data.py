@@ -4,7 +4,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from gents_gym import ActionRows, InputError
+from gents_gym import ActionRows, Bernoulli, Categorical, Gaussian, InputError
 from gents_gym.training.data import RowSets, read_logs
 
 LOG = {
@@ -45,6 +45,33 @@ def test_logs_of_one_task_need_no_task_column(tmp_path):
     rows = read_logs(*write(tmp_path, log, features))
     assert rows.offsets.tolist() == [0, 2, 5]
     assert rows.outcomes.tolist() == [1, 0, 0, 1, 1]
+
+
+def test_outcomes_of_a_log_decide_what_they_are_unless_it_is_said(tmp_path):
+    assert read_logs(*write(tmp_path)).likelihood == Bernoulli()
+    stars = {**LOG, "outcome": [0, 1, 2, 1, 0]}
+    assert read_logs(*write(tmp_path, stars)).likelihood == Gaussian()
+    rows = read_logs(*write(tmp_path, stars), Categorical(3))
+    assert rows.likelihood == rows.choose(np.array([1, 0])).likelihood == Categorical(3)
+    dollars = read_logs(*write(tmp_path, {**LOG, "outcome": [-3.5, 120.0, 0.0, 1.0, 1e6]}))
+    assert dollars.likelihood == Gaussian()
+    assert dollars.outcomes.tolist() == [-3.5, 1.0, 120.0, 0.0, 1e6]
+    with pytest.raises(InputError, match=r"outcome in '.*log.parquet' must be a whole number from 0 to 1, got 2"):
+        read_logs(*write(tmp_path, stars), Categorical(2))
+    with pytest.raises(InputError, match=r"outcome in '.*log.parquet' must be 0 or 1, got 2"):
+        read_logs(*write(tmp_path, stars), Bernoulli())
+
+
+def test_rows_carry_their_likelihood():
+    parts = (np.zeros((1, 1)), np.zeros((3, 2)), np.array([0, 1, 1]), np.array([0, 3]))
+    plain, declared = RowSets(*parts), RowSets(*parts, likelihood=Categorical(4))
+    assert (plain.likelihood, declared.likelihood) == (Bernoulli(), Categorical(4))
+    assert plain.content_hash == RowSets(*parts, likelihood=Bernoulli()).content_hash
+    assert len({plain.content_hash, declared.content_hash, RowSets(*parts, likelihood=Gaussian()).content_hash}) == 3
+    actions = ActionRows(np.zeros((1, 1)), np.zeros((1, 3, 2)), np.zeros((1, 3)), likelihood=Gaussian())
+    assert RowSets.from_rows(actions).likelihood == Gaussian()
+    with pytest.raises(InputError, match="outcomes must be a whole number from 0 to 2, got 7"):
+        RowSets(*parts[:2], np.array([0, 7, 1]), parts[3], likelihood=Categorical(3))
 
 
 def without(table, column):
