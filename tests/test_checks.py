@@ -1,9 +1,20 @@
 import math
+import pickle
 
 import pytest
 
 from gents_gym import InputError
-from gents_gym.checks import need
+from gents_gym.checks import (
+    InputTypeError,
+    check_actions,
+    check_array,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_number,
+    check_option,
+    need,
+)
 
 
 def test_an_optional_module_is_there_or_told_with_its_extra():
@@ -11,3 +22,35 @@ def test_an_optional_module_is_there_or_told_with_its_extra():
     message = r"the sum needs the package 'no_such': pip install 'gents-gym\[more\]' \(No module named 'no_such'\)"
     with pytest.raises(InputError, match=message):
         need("no_such.module", "the sum", "more")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: check_integer("n", "3", 0),
+        lambda: check_number("x", None),
+        lambda: check_flag("f", 1),
+        lambda: check_array("a", object(), "(B,)", (-1,)),
+        lambda: check_actions([0.5], 1, 2),
+        lambda: check_option("agent 'a'", "alhpa", ["alpha"]),
+    ],
+)
+def test_wrong_types_and_unknown_keywords_are_type_errors_too(call):
+    with pytest.raises(InputTypeError) as caught:
+        call()
+    assert isinstance(caught.value, TypeError)
+    assert isinstance(caught.value, ValueError)
+    again = pickle.loads(pickle.dumps(caught.value))  # workers send errors back
+    assert str(again) == str(caught.value)
+
+
+def test_wrong_values_are_no_type_errors():
+    for call in (lambda: check_integer("n", -1, 0), lambda: check_choice("split", "tset", ["test"])):
+        with pytest.raises(InputError) as caught:
+            call()
+        assert not isinstance(caught.value, TypeError)
+
+
+def test_unknown_keywords_have_pythons_words():
+    with pytest.raises(TypeError, match=r"agent 'a': unexpected keyword argument 'alhpa'; did you mean 'alpha'\?"):
+        check_option("agent 'a'", "alhpa", ["alpha"])

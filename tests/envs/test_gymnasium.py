@@ -148,6 +148,13 @@ def test_wrappers_of_single_environments_play_whole_episodes(wrap):
         assert ends == [False] * (T - 1) + [True]
 
 
+def test_unknown_keywords_raise_as_pythons_own_do():
+    """torchrl's GymEnv asks for a frameskip first, and goes on without it if the error has these words."""
+    for make in (gym.make, gym.make_vec):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'frameskip'"):
+            make(ID, frameskip=4)
+
+
 # make_vec
 
 
