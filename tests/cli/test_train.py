@@ -142,6 +142,10 @@ def test_a_class_of_ones_own_trains_and_is_loaded_by_its_name(capsys, tmp_path, 
         (["--data", "x.parquet"], "data and action_features must be given together, got no action_features"),
         (["--data", "x.parquet", "--action-features", "y"], "data must be a Parquet or CSV file, got 'x.parquet'"),
         (["--likelihood", "gaussian"], "likelihood must be given with data alone, got 'gaussian'"),
+        (
+            ["--preset", "paper", "--env", "gents_gym/Synthetic-v0(outcomes=gaussian)"],
+            "outcomes must be bernoulli for a paper model, got gaussian: train a filter",
+        ),
         (["--env", "CartPole-v1"], "env must be one of gents_gym's, with a task distribution, got 'CartPole-v1'"),
         (["--epochs", "0"], "epochs must be at least 1, got 0"),
         (["--memory", "-1"], "memory must be above 0, got -1"),
@@ -156,3 +160,14 @@ def test_bad_training_input_is_one_line(capsys, tmp_path, command, arguments, me
     assert message in shown
     assert len(shown.splitlines()) == 1
     assert not (out / "config.json").exists()
+
+
+def test_logs_of_stars_are_categories_if_they_are_named_so(capsys, tmp_path, command):
+    rng = np.random.default_rng(0)
+    log = {"action": rng.integers(8, size=200), "x": rng.normal(size=200), "outcome": rng.integers(3, size=200)}
+    logs = write_logs(tmp_path, log, {"action": range(8), "z": rng.normal(size=8)})
+    stars = ("--likelihood", "categorical(3)", "--epochs", 1, "--no-choose", "--out", tmp_path / "stars")
+    assert command("train", *logs, *stars) == 0
+    assert "next outcome (categorical(3))" in (tmp_path / "stars" / "README.md").read_text()
+    assert command("train", *logs, "--epochs", 1, "--no-choose", "--out", tmp_path / "numbers") == 0
+    assert str(load_model(tmp_path / "numbers").likelihood) == "gaussian"
