@@ -84,6 +84,8 @@ TESTED_ELSEWHERE = {  # modules without a test file of their own name, and the f
     "envs/vector.py": "envs/test_bandit.py",
     "evaluation/sealed.py": "evaluation/test_store.py",
     "experiments/": "experiments/test_reproduce.py",
+    "models/categorical_kernel.py": "models/test_filter_categorical.py",
+    "models/filter_bernoulli.py": "models/test_filter_kernel.py",
     "models/filter.py": "models/test_sequence.py",
     "models/paper.py": "models/test_sequence.py",
     "policies/binary.py": "policies/test_logistic.py",

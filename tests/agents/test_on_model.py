@@ -150,7 +150,7 @@ CASES = [
     (
         BINARY,
         "greedy(model=mine:Half)",
-        "or begin (docs/own_model.md), got <mine.Half",
+        "must be a class with begin or start, predict, append, got <class 'mine.Half'>",
     ),
     (BINARY, "neural-linear-ts(model=mine:Beta)", "model must have action_context_features for neural-linear-ts, got"),
     (BINARY, "neural-linear-ts(model=mine:Column)", "the model's predict must return shape (10,) for N=10"),

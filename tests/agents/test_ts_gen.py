@@ -371,7 +371,9 @@ def test_a_model_that_overrides_a_built_in_one_is_asked_itself():
             return state
 
     model = Stubborn(load_model("synthetic-filter").config)
-    model.load_state_dict(load_model("synthetic-filter").state_dict() | {"bank": model.bank})
+    model.load_state_dict(
+        load_model("synthetic-filter").state_dict() | {"bank": model.bank, "action_bank": model.action_bank}
+    )
     belief = model.begin(TaskInfo(np.zeros((1, 2, 2)), 2, 5), generators(1))
     before = belief.expected(np.ones((1, 5)))
     belief.decide(np.ones((1, 5)), np.zeros(1, int))
