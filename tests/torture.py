@@ -46,7 +46,7 @@ class Violation(Exception):  # noqa: N818
 
 def content(folder: Path) -> dict[str, bytes]:
     """Return the bytes of all files but those that tell how long something took."""
-    files = (path for path in folder.rglob("*") if path.is_file() and path.parent.name != "times")
+    files = (path for path in folder.rglob("*") if path.is_file() and path.parent.name not in ("times", "tensorboard"))
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 

@@ -71,6 +71,7 @@ def train(
         optimizer = _optimizer(model, config, progress.run)
         best = restore_state(tensors, model, optimizer, checkpoint, progress.epoch > 0)
     progress.batch = progress.batch or config.batch or fitting_batch(model, rows, config)
+    block = fitting_batch(model, held_out, config)
     tell(progress)
     while progress.run < len(config.learning_rates):
         if progress.epoch == config.epochs:
@@ -81,7 +82,7 @@ def train(
             continue
         loss = _epoch(model, optimizer, rows, config, progress, on_batch)
         progress.epoch += 1
-        judged = _judge(model, held_out, config)
+        judged = _judge(model, held_out, config, block)
         row = {"run": progress.run, "epoch": progress.epoch, "training": loss, "validation": judged}
         progress.history.append(row)
         if judged < progress.best:
@@ -103,7 +104,7 @@ def _choose(
     best: SequenceModel | None = None
     for option in options:
         model = new_model(rows, option, 0)
-        judged = _judge(model, held_out, option)
+        judged = _judge(model, held_out, option, fitting_batch(model, held_out, option))
         if best is None or judged < progress.best:
             best, progress.best = model, judged
         if len(options) > 1:
@@ -124,9 +125,9 @@ def _copy(model: SequenceModel) -> dict[str, Tensor]:
     return {name: tensor.clone() for name, tensor in model.state_dict().items()}
 
 
-def _judge(model: SequenceModel, rows: RowSets, config: TrainConfig) -> float:
+def _judge(model: SequenceModel, rows: RowSets, config: TrainConfig, block: int = MOST) -> float:
     """Return the mean validation loss per row; infinity if it is no number."""
-    sums, counts = sequence_loss(model, rows, config.horizon, config.steps, fitting_batch(model, rows, config))
+    sums, counts = sequence_loss(model, rows, config.horizon, config.steps, block)
     mean = float(sums.sum() / counts.sum())
     return mean if math.isfinite(mean) else math.inf
 
