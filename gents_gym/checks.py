@@ -98,7 +98,7 @@ def check_array(name: str, value: Any, axes: str, shape: tuple[int, ...], dtype:
     if array.shape != shape and not _fits(array.shape, shape):
         wanted = axes if -1 in shape else f"{axes}=({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
         raise InputError(f"{name} must have shape {wanted}, got {array.shape}")
-    if not np.isfinite(array).all():
+    if np.count_nonzero(np.isfinite(array)) < array.size:  # quicker than all() for the small arrays of a decision
         raise InputError(f"{name} must be finite, got {_first_bad(array)}")
     return array
 
@@ -136,7 +136,8 @@ def check_actions(value: Any, n_tasks: int, n_actions: int) -> np.ndarray:
         raise TaskError("action must be a whole number, got nan", int(np.isnan(actions).argmax()))
     if actions.dtype.kind not in "iu":
         raise InputTypeError(f"action must be a whole number, got dtype {actions.dtype}")
-    if actions.min() < 0 or actions.max() >= n_actions:
-        position = int(((actions < 0) | (actions >= n_actions)).argmax())
+    odd = (actions < 0) | (actions >= n_actions)
+    if np.count_nonzero(odd):
+        position = int(odd.argmax())
         raise TaskError(f"action must lie in [0, {n_actions}), got {actions[position]}", position)
     return actions.astype(np.int64, copy=False)

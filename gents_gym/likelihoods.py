@@ -41,7 +41,7 @@ class Bernoulli:
     def check(self, name: str, outcomes: np.ndarray) -> None:
         """Raise unless every outcome is 0 or 1."""
         odd = (outcomes != 0) & (outcomes != 1)
-        if odd.any():
+        if np.count_nonzero(odd):
             raise InputError(f"{name} must be 0 or 1, got {_first(outcomes, odd)}")
 
     def check_parameters(self, name: str, parameters: np.ndarray) -> None:

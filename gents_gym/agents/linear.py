@@ -42,10 +42,29 @@ def add_intercept(context: np.ndarray) -> np.ndarray:
     return np.concatenate([np.ones_like(context[..., :1]), context], axis=-1)
 
 
-def context_features(context: np.ndarray, info: TaskInfo, intercept: bool) -> np.ndarray:
-    """Return the contexts as features, (B, D) to (B, K): K = D, and one more with an intercept."""
-    context = check_array("context", context, "(B, D)", (len(info), info.context_dim), np.float64)
-    return add_intercept(context) if intercept else context
+class ContextFeatures:
+    """Contexts as features, (B, D) to (B, K): K = D, and one more with an intercept.
+
+    Contexts that an agent acted on are not checked again when it observes what came of it.
+    """
+
+    def __init__(self, info: TaskInfo, intercept: bool) -> None:
+        """Prepare for the contexts of B tasks."""
+        self._intercept, self._shape = intercept, (len(info), info.context_dim)
+        self._context = self._features = np.full(self._shape, np.nan)  # the latest
+
+    def __call__(self, context: np.ndarray) -> np.ndarray:
+        """Return the features in double precision."""
+        if not np.array_equal(context, self._context):
+            self._context = check_array("context", context, "(B, D)", self._shape, np.float64).copy()
+            self._features = add_intercept(self._context) if self._intercept else self._context
+        return self._features
+
+
+def check_observed(info: TaskInfo, action: np.ndarray, outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return actions and outcomes, (B,) each, or raise unless they can be of these tasks."""
+    action = check_actions(action, len(info), info.n_actions)
+    return action, check_array("outcome", outcome, "(B,)", (len(info),), np.float64)
 
 
 def fit_prior(rows: ActionRows, features: FeatureMap, ridge: float = 0.0, floor: float = 0.0) -> LinearPrior:
@@ -122,10 +141,8 @@ class LinearPosterior:
         return mean, np.sqrt(np.maximum(variance, 0, out=variance))
 
     def update(self, features: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Condition the played actions' posteriors on their rewards; features (B, K) of those, (B,) and (B,)."""
+        """Condition the played actions' posteriors on R of their outcomes; features (B, K) of those, (B,) and (B,)."""
         x = np.ascontiguousarray(features)
-        action = check_actions(action, len(self._info), self._info.n_actions)
-        outcome = check_array("outcome", outcome, "(B,)", (len(self._info),), np.float64)
         played = self._covariance[self._tasks, action]  # (B, K, K)
         mean = self._mean[self._tasks, action]  # (B, K)
         direction = np.einsum("bij,bj->bi", played, x)  # Px, (B, K)

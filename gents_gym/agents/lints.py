@@ -7,11 +7,12 @@ from typing import Self
 import numpy as np
 
 from gents_gym.agents.linear import (
+    ContextFeatures,
     LinearPosterior,
     LinearPrior,
     add_intercept,
+    check_observed,
     choose_prior,
-    context_features,
     fit_prior,
 )
 from gents_gym.checks import check_choice, check_flag, check_number, check_rngs
@@ -46,16 +47,16 @@ class LinTS:
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
-        self._info = info
+        self._info, self._features = info, ContextFeatures(info, self.intercept)
         prior = choose_prior("lints", self.prior, info.context_dim + self.intercept, self.noise, self.fitted)
         self._posterior = LinearPosterior(prior, info)
         self._normal = Draws(check_rngs(rngs, len(info)), "standard_normal", info.n_actions)
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest drawn reward."""
-        mean, deviation = self._posterior.predict(context_features(context, self._info, self.intercept))
+        mean, deviation = self._posterior.predict(self._features(context))
         return (mean + deviation * self._normal.next()).argmax(axis=1)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Update the played actions' posteriors."""
-        self._posterior.update(context_features(context, self._info, self.intercept), action, outcome)
+        self._posterior.update(self._features(context), *check_observed(self._info, action, outcome))

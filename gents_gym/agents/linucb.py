@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gents_gym.agents.linear import LinearPosterior, LinearPrior, context_features
+from gents_gym.agents.linear import ContextFeatures, LinearPosterior, LinearPrior, check_observed
 from gents_gym.checks import check_flag, check_number
 from gents_gym.types import TaskInfo
 
@@ -24,14 +24,14 @@ class LinUCB:
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
-        self._info = info
+        self._info, self._features = info, ContextFeatures(info, self.intercept)
         self._posterior = LinearPosterior(LinearPrior.isotropic(info.context_dim + self.intercept, noise=1.0), info)
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest bound; the lowest number among equals."""
-        mean, deviation = self._posterior.predict(context_features(context, self._info, self.intercept))
+        mean, deviation = self._posterior.predict(self._features(context))
         return (mean + self.alpha * deviation).argmax(axis=1)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Update the played actions' regressions."""
-        self._posterior.update(context_features(context, self._info, self.intercept), action, outcome)
+        self._posterior.update(self._features(context), *check_observed(self._info, action, outcome))

@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from gents_gym.agents.linear import FeatureMap, LinearPosterior, LinearPrior, choose_prior, fit_prior
+from gents_gym.agents.linear import FeatureMap, LinearPosterior, LinearPrior, check_observed, choose_prior, fit_prior
 from gents_gym.agents.on_model import first_task
-from gents_gym.checks import InputError, check_actions, check_array, check_choice, check_number, check_rngs
+from gents_gym.checks import InputError, check_array, check_choice, check_number, check_rngs
 from gents_gym.likelihoods import BERNOULLI
 from gents_gym.models.load import begin_belief, check_model_name, model_folders
 from gents_gym.randomness import Draws
@@ -78,7 +78,7 @@ class NeuralLinearTS:
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Update the played actions' posteriors."""
         context = self._check(context)
-        action = check_actions(action, len(self._info), self._info.n_actions)
+        action, outcome = check_observed(self._info, action, outcome)
         played = self._info.action_features[np.arange(len(action)), action]  # (B, F)
         self._posterior.update(self._features(played, context), action, outcome)
 

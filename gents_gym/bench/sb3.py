@@ -7,7 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from gents_gym.bench.timing import Sizes, best_rates
+from gents_gym.bench.timing import Sizes, compete
 
 ID = "gents_gym/Synthetic-v0"
 
@@ -33,9 +33,8 @@ def measure_sb3(sizes: Sizes) -> dict[str, float | None]:
         "ppo_rollout_bridged_steps_per_second": _rollouts(bridged, horizon),
         "ppo_rollout_make_vec_env_steps_per_second": _rollouts(singles, horizon),
     }
-    rates = best_rates(contestants, sizes.rounds)
-    fast, slow = rates.values()
-    return {"ppo_rollout_speedup": fast / slow, **rates}
+    rates = compete(contestants, sizes.rounds)
+    return {"ppo_rollout_speedup": rates.ratio(*contestants), **{name: rates.rate(name) for name in contestants}}
 
 
 def _rollouts(envs: Any, horizon: int) -> Callable[[], float]:

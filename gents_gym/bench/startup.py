@@ -5,11 +5,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from gents_gym.bench.timing import Sizes, best_rates
+from gents_gym.bench.timing import Sizes, compete
 
 
 def measure_startup(sizes: Sizes) -> dict[str, float]:
-    """Return the ratios by name; lower is better. Each contestant is a new process, in turn, and its best time counts.
+    """Return the ratios by name; lower is better. Each contestant is a new process, several times and in turn.
 
     Imports are timed inside the process, without the interpreter's start. The command line is timed as a whole process,
     beside one that imports Gymnasium. All times are the processor's, which other work on the machine disturbs least.
@@ -20,12 +20,12 @@ def measure_startup(sizes: Sizes) -> dict[str, float]:
         "bare": _running("-c", "import gymnasium"),
         "help": _running("-m", "gents_gym.cli", "--help"),
     }
-    per_second = best_rates(contestants, sizes.starts)
+    per_second = compete(contestants, sizes.starts)
     return {
-        "import_vs_gymnasium": per_second["gymnasium"] / per_second["package"],
-        "help_vs_gymnasium": per_second["bare"] / per_second["help"],
-        "import_milliseconds": 1000 / per_second["package"],
-        "help_milliseconds": 1000 / per_second["help"],
+        "import_vs_gymnasium": per_second.ratio("gymnasium", "package"),
+        "help_vs_gymnasium": per_second.ratio("bare", "help"),
+        "import_milliseconds": 1000 / per_second.rate("package"),
+        "help_milliseconds": 1000 / per_second.rate("help"),
     }
 
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import gymnasium as gym
 import numpy as np
 
-from gents_gym.bench.timing import Sizes, best_rates, rate
+from gents_gym.bench.timing import Sizes, compete, rate
 from gents_gym.construct import make_agent, make_tasks
 from gents_gym.types import TaskInfo, Tasks
+
+MABWISER = "mabwiser_decisions_per_second"
 
 
 @dataclass(frozen=True)
@@ -45,17 +47,15 @@ def measure_suite(sizes: Sizes) -> dict[str, float | None]:
         "linucb_single_decisions_per_second": _lean_linucb(),
     }
     if importlib.util.find_spec("mabwiser") is not None:
-        contestants["mabwiser_decisions_per_second"] = _mabwiser_linucb()
-    rates = best_rates(contestants, sizes.rounds)
-    mabwiser = rates.get("mabwiser_decisions_per_second")
-    batch = rates["linucb_batch_decisions_per_second"]
-    vector = rates["vector_env_steps_per_second"]
+        contestants[MABWISER] = _mabwiser_linucb()
+    rates = compete(contestants, sizes.rounds)
+    vector, batch = "vector_env_steps_per_second", "linucb_batch_decisions_per_second"
     return {
-        "vector_env_speedup": vector / rates["single_env_steps_per_second"],
-        "vector_env_vs_cartpole": vector / rates["cartpole_vector_steps_per_second"],
-        "linucb_batch_speedup": batch / rates["linucb_single_decisions_per_second"],
-        "linucb_vs_mabwiser": None if mabwiser is None else batch / mabwiser,
-        **rates,
+        "vector_env_speedup": rates.ratio(vector, "single_env_steps_per_second"),
+        "vector_env_vs_cartpole": rates.ratio(vector, "cartpole_vector_steps_per_second"),
+        "linucb_batch_speedup": rates.ratio(batch, "linucb_single_decisions_per_second"),
+        "linucb_vs_mabwiser": rates.ratio(batch, MABWISER) if MABWISER in contestants else None,
+        **{name: rates.rate(name) for name in contestants},
     }
 
 

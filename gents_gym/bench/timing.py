@@ -1,8 +1,9 @@
-"""How the benchmarks measure: sizes, and rates of work."""
+"""How the benchmarks measure: sizes, and rates of work in several rounds."""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 
@@ -10,7 +11,7 @@ from typing import Any
 class Sizes:
     """How much is measured; the defaults are those that results are reported for."""
 
-    rounds: int = 3  # every contestant runs so often, in turn; its best rate counts, which noise disturbs least
+    rounds: int = 3  # every contestant runs so often, in turn; medians count
     tasks: int = 256  # side by side, for environments and LinUCB
     trained: int = 500  # actions in the batch whose training is timed
     batch: int = 100  # tasks side by side, for TS-Gen
@@ -21,6 +22,21 @@ class Sizes:
     large: int = 500  # tasks side by side in the measurement of memory
 
 
+@dataclass(frozen=True)
+class Rates:
+    """Rates of contestants, one for each round."""
+
+    rounds: dict[str, list[float]]  # by contestant
+
+    def rate(self, name: str) -> float:
+        """Return the median rate."""
+        return median(self.rounds[name])
+
+    def ratio(self, name: str, other: str) -> float:
+        """Return the median of the rounds' ratios of two rates."""
+        return median(one / two for one, two in zip(self.rounds[name], self.rounds[other], strict=True))
+
+
 def rate(work: Callable[[], Any], amount: int) -> float:
     """Return the amount of work per second of one run."""
     started = time.perf_counter()
@@ -28,10 +44,10 @@ def rate(work: Callable[[], Any], amount: int) -> float:
     return amount / (time.perf_counter() - started)
 
 
-def best_rates(contestants: dict[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """Run every contestant in turn, so often, and return its best rate."""
-    rates: dict[str, float] = dict.fromkeys(contestants, 0.0)
+def compete(contestants: dict[str, Callable[[], float]], rounds: int) -> Rates:
+    """Run every contestant in turn, so often, so that all meet the same state of the machine."""
+    found: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(rounds):
         for name, contestant in contestants.items():
-            rates[name] = max(rates[name], contestant())
-    return rates
+            found[name].append(contestant())
+    return Rates(found)

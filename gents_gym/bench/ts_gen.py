@@ -14,8 +14,9 @@ from sklearn.neural_network import MLPClassifier
 
 from gents_gym.agents.ts_gen import TSGen
 from gents_gym.bench.plain import PlainTSGen
-from gents_gym.bench.timing import Sizes, best_rates, rate
+from gents_gym.bench.timing import Sizes, compete, rate
 from gents_gym.construct import make_tasks
+from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.models.load import load_model
 from gents_gym.models.paper import PaperModel
 from gents_gym.types import Agent, TaskInfo, Tasks
@@ -37,16 +38,17 @@ def measure_ts_gen(sizes: Sizes) -> dict[str, float]:
         "generation": _generation(sizes),
         "products": _products(sizes),
     }
-    rates = best_rates(contestants, sizes.rounds)
-    share = rates.pop("generation") / rates.pop("products")
+    rates = compete(contestants, sizes.rounds)
+    decisions = [name for name in contestants if name not in ("generation", "products")]
     return {
-        "ts_gen_batch_speedup": rates["filter"] / rates["plain"],
-        "ts_gen_paper_batch_speedup": rates["paper"] / rates["plain"],
-        "ts_gen_single_speedup": rates["single"] / rates["plain"],
-        "ts_gen_mlp_speedup": rates["mlp"] / rates["sklearn_mlp"],
-        "generation_ceiling_share": share,
+        "ts_gen_batch_speedup": rates.ratio("filter", "plain"),
+        "ts_gen_paper_batch_speedup": rates.ratio("paper", "plain"),
+        "ts_gen_single_speedup": rates.ratio("single", "plain"),
+        "ts_gen_mlp_speedup": rates.ratio("mlp", "sklearn_mlp"),
+        "generation_ceiling_share": rates.ratio("generation", "products"),
         "peak_memory_mib": measure_memory(sizes),
-        **{f"ts_gen_{name}_milliseconds": 1000 / value for name, value in rates.items()},
+        **{f"ts_gen_{name}_milliseconds": 1000 / rates.rate(name) for name in decisions},
+        **_policies(sizes),
         **_growth(sizes),
     }
 
@@ -75,6 +77,24 @@ def _decisions(agent: Agent, n_tasks: int, steps: int, horizon: int, n_actions: 
         return rate(later_steps, n_tasks * (steps - 1))
 
     return run
+
+
+def _policies(sizes: Sizes) -> dict[str, float]:
+    """Return the time of a decision with other policies over that with logistic ones of the same width.
+
+    The model has as many features of contexts as contexts have entries. Its weights are fresh, and its tables are as
+    linear in the ones as in the others.
+    """
+    model = FilterModel(FilterConfig(action_dim=2, context_dim=5, context_features=5))
+    model.bank = torch.from_numpy(_tasks(2, sizes.horizon).contexts.reshape(-1, 5).copy())
+    policies = ("logistic", "features(base=logistic)", "least-squares")
+    agents = {policy: TSGen(model=model, policy=policy) for policy in policies}
+    steps = {policy: _decisions(agent, sizes.batch, sizes.decisions, sizes.horizon) for policy, agent in agents.items()}
+    rates = compete(steps, sizes.rounds)
+    return {
+        "ts_gen_features_vs_logistic": rates.ratio("logistic", "features(base=logistic)"),
+        "ts_gen_least_squares_vs_logistic": rates.ratio("logistic", "least-squares"),
+    }
 
 
 def _plain(sizes: Sizes) -> Callable[[], float]:
@@ -151,8 +171,8 @@ def _growth(sizes: Sizes) -> dict[str, float]:
         "M": {s: _decisions(TSGen(m=32, samples=s), few, base, base) for s in (1, 4, 16, 64)},
     }
     for letter, grid in grids.items():
-        rates = best_rates({str(value): run for value, run in grid.items()}, sizes.rounds if letter in "TA" else 1)
-        times = {int(value): 1000 / per_second for value, per_second in rates.items()}
+        rates = compete({str(value): run for value, run in grid.items()}, sizes.rounds if letter in "TA" else 1)
+        times = {value: 1000 / rates.rate(str(value)) for value in grid}
         found.update({f"ts_gen_milliseconds_{letter}_{value}": time for value, time in times.items()})
         found[f"ts_gen_exponent_{letter}"] = float(np.polyfit(np.log(list(times)), np.log(list(times.values())), 1)[0])
     return found

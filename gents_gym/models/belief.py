@@ -256,10 +256,10 @@ class ActionBelief:
         ledger = self._ledger
         t, end = ledger.time, ledger.end(rows)
         ledger.face(context)
-        sources = Sources(len(self._bank), t + 1, ledger.n_known, self._alpha)
-        picks = CONTEXT_MODELS[contexts or default_contexts(sources)](sources, end - t - 1, draws, self._rngs)
-        imagined = _gather(ledger.contexts, self._bank, picks, t + 1)  # (B, M, T', D)
-        mapped = _gather(ledger.rows, self._bank_rows, picks, t + 1)  # (B, M, T', K)
+        there = Sources(len(self._bank), t + 1, ledger.n_known, self._alpha)
+        picks = CONTEXT_MODELS[contexts or default_contexts(there)](there, end - t - 1, draws, self._rngs)
+        sources = ((ledger.contexts, self._bank), (ledger.rows, self._bank_rows))
+        imagined, mapped = _gather(sources, picks, t + 1)  # (B, M, T', D), (B, M, T', K)
         features = self._kernel.features(mapped)
         state, seen, n_actions = self._columns(actions)
         if draws > 1:
@@ -398,18 +398,20 @@ def check_likelihood(likelihood: Likelihood, info: TaskInfo) -> None:
         raise InputError(f"model must be of {info.likelihood} outcomes for these tasks, got {likelihood} ones")
 
 
-def _gather(own: np.ndarray, bank: np.ndarray, picks: np.ndarray, t: int) -> np.ndarray:
-    """Return a task's own first t rows, and the picked ones behind them, (B, M, T', ...)."""
+def _gather(sources: Sequence[tuple[np.ndarray, np.ndarray]], picks: np.ndarray, t: int) -> Iterator[np.ndarray]:
+    """Yield, of own rows and a bank's, the first t of the own and the picked ones behind them, (B, M, T', ...)."""
     n_tasks, draws, count = picks.shape
-    found = np.empty((n_tasks, draws, t + count, own.shape[2]), np.float32)
-    found[:, :, :t] = own[:, None, :t]
-    if count and picks.min() >= 0:
-        found[:, :, t:] = bank.take(picks, axis=0)
-    elif count:
-        mine = own[np.arange(n_tasks)[:, None, None], np.maximum(-1 - picks, 0)]
-        theirs = bank[np.maximum(picks, 0)] if len(bank) else mine
-        found[:, :, t:] = np.where((picks < 0)[..., None], mine, theirs)
-    return found
+    some_own = np.count_nonzero(picks < 0) > 0
+    for own, bank in sources:
+        found = np.empty((n_tasks, draws, t + count, own.shape[2]), np.float32)
+        found[:, :, :t] = own[:, None, :t]
+        if some_own:
+            mine = own[np.arange(n_tasks)[:, None, None], np.maximum(-1 - picks, 0)]
+            theirs = bank[np.maximum(picks, 0)] if len(bank) else mine
+            found[:, :, t:] = np.where((picks < 0)[..., None], mine, theirs)
+        elif count:
+            found[:, :, t:] = bank.take(picks, axis=0)
+        yield found
 
 
 def _rounds(task: np.ndarray) -> Iterator[np.ndarray | slice]:

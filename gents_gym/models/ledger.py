@@ -15,7 +15,7 @@ KEPT = ("contexts", "actions", "seen", "outcomes")  # what a state holds; rows f
 
 def is_rising(numbers: np.ndarray) -> bool:
     """Whether each of the numbers (n,) is larger than the one before."""
-    return len(numbers) < 2 or bool((numbers[1:] > numbers[:-1]).all())
+    return np.count_nonzero(numbers[1:] <= numbers[:-1]) == 0
 
 
 class Ledger:
@@ -98,7 +98,8 @@ class Ledger:
         if task.dtype.kind not in "iu" or decision.dtype.kind not in "iu":
             raise InputError(f"task and decision must be whole numbers, got {task.dtype} and {decision.dtype}")
         cells = self._cells(task, decision)
-        if (self.seen[task, decision] >= 0).any() or not (is_rising(cells) or len(np.unique(cells)) == len(cells)):
+        twice = not is_rising(cells) and len(np.unique(cells)) < len(cells)
+        if twice or np.count_nonzero(self.seen[task, decision] >= 0):
             raise InputError("an outcome must arrive once for each decision, got one a second time")
 
     def pick(self, tasks: np.ndarray) -> "Ledger":

@@ -27,7 +27,7 @@ AGENTS = [
 T, A = 40, 4
 
 
-def make(kind, num_envs=30):
+def make(kind, num_envs=100):
     sizes = {"horizon": T, "n_actions": A, "autoreset_mode": "Disabled"}
     return gym.make_vec("gents_gym/Synthetic-v0", num_envs=num_envs, outcomes=kind, **sizes)
 
