@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from gents_gym.models.belief import Kernel, RowByRow
 from gents_gym.models.context_kernel import ContextRows
-from gents_gym.models.linear_kernel import absorb_linear, generate_linear
+from gents_gym.models.linear_kernel import run_linear
 from gents_gym.models.moments_kernel import lower_roots, predictor_moments
 from gents_gym.types import TaskInfo
 
@@ -109,18 +109,32 @@ class LinearKernel(FilterKernel):
         shape: tuple[int, int],
     ) -> FilterState:
         """Absorb the outcomes in place, in the played actions' states alone."""
-        given = ((outcome - self.shift) / self.unit).astype(np.float32)
-        where = task * shape[1] + action
-        moments = (state.mean.numpy(), state.covariance.numpy())
-        absorb_linear(self.code, self.noise, *self.rule, rows, where, given, *moments)
+        given = ((outcome - self.shift) / self.unit).astype(np.float32)[:, None, None]  # (n, 1, 1)
+        nobody, nothing = np.full((len(task), 1), -1), np.zeros((len(task), 1), np.float32)
+        self._run(False, rows[:, None], nobody, nothing, task * shape[1] + action, state, given)
         return state
 
     def generate(
         self, state: FilterState, rows: np.ndarray, played: np.ndarray, seen: np.ndarray, noise: np.ndarray
     ) -> np.ndarray:
         """Return tables (B, T', A) by the compiled loop."""
-        options = (self.code, self.noise, self.shift, self.unit, *self.rule)
-        return generate_linear(*options, rows, played, seen, state.mean.numpy(), state.covariance.numpy(), noise)
+        return self._run(True, rows, played, seen, np.arange(len(state.mean)), state, noise)
+
+    def _run(
+        self,
+        draws: bool,
+        rows: np.ndarray,
+        played: np.ndarray,
+        seen: np.ndarray,
+        where: np.ndarray,
+        state: FilterState,
+        numbers: np.ndarray,
+    ) -> np.ndarray:
+        options = (self.code, self.noise, self.shift, self.unit, *self.rule, draws)
+        # For another layout in memory it would be compiled again, which takes seconds.
+        rows, played, seen, numbers = (np.ascontiguousarray(part) for part in (rows, played, seen, numbers))
+        moments = (state.mean.numpy(), state.covariance.numpy())
+        return run_linear(*options, rows, played, seen, where, *moments, numbers)
 
 
 def normal_rule(size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -16,95 +16,58 @@ _ZERO, _ONE = np.float32(0), np.float32(1)
 
 
 @njit(cache=True, fastmath=CONTRACT, error_model="numpy")
-def generate_linear(
+def run_linear(
     form: int,  # GAUSSIAN or CATEGORICAL
     noise: float,  # variance of Gaussian outcomes
     shift: float,  # an outcome is shift + unit · what the filter calls it
     unit: float,
     nodes: np.ndarray,  # (n, Q) float32: the rule of categorical outcomes
     shares: np.ndarray,  # (n,) float32: its weights
+    draws: bool,
     rows: np.ndarray,  # (B, T, K) float32
-    played: np.ndarray,  # (B, T): the action observed in a row, -1 for none
+    played: np.ndarray,  # (B, T): the action observed in a row, which absorbs nothing there; -1 for none
     seen: np.ndarray,  # (B, T) float32: its outcome
-    mean: np.ndarray,  # (B·A, Q·K) float32: the states after all that was observed
-    covariance: np.ndarray,  # (B·A, Q·K, Q·K) float32
-    numbers: np.ndarray,  # (B, T, A) float32: the likelihood's random numbers
+    states: np.ndarray,  # (B·A,): where the actions' states lie
+    mean: np.ndarray,  # (N, Q·K) float32: states after all that was observed
+    covariance: np.ndarray,  # (N, Q·K, Q·K) float32
+    numbers: np.ndarray,  # (B, T, A) float32: the likelihood's random numbers, or outcomes as the filter calls them
 ) -> np.ndarray:
-    """Return the tables (B, T, A): row after row, every missing outcome is drawn and absorbed."""
+    """Absorb row after row, and return the tables (B, T, A).
+
+    With ``draws``, outcomes are drawn and the states stay as they are. Without, they are given and the states change.
+    """
     n_tasks, n_rows, size = rows.shape
-    n_actions, n_states = numbers.shape[2], len(mean)
+    n_actions, n_states = numbers.shape[2], len(states)
     table = np.empty((n_tasks, n_rows, n_actions), np.float32)
-    x, m, p, d, s, v, gain, weight, room, chance = _room(size, mean.shape[1], len(shares))
+    lanes = _make_lanes(size, mean.shape[1], len(shares))
+    x, m, p = lanes[:3]
     y, counts = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
     task, action = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     for first in range(0, n_states, LANES):
-        n = min(LANES, n_states - first)
+        own = states[first : first + LANES]
+        n = len(own)
         wide = (n + 7) // 8 * 8  # whole vector registers; what is left over idles at zero
         x[:], y[:], counts[:] = _ZERO, _ZERO, _ZERO
         for a in range(n):
             task[a], action[a] = (first + a) // n_actions, (first + a) % n_actions
-        _load(np.arange(first, first + n), wide, mean, covariance, m, p)
+        _load(own, wide, mean, covariance, m, p)
         for t in range(n_rows):
             for a in range(n):
                 for k in range(size):
                     x[k, a] = rows[task[a], t, k]
                 y[a] = numbers[task[a], t, action[a]]
                 counts[a] = _ZERO if played[task[a], t] == action[a] else _ONE
-            _read(wide, x, m, p, d, s, v)
-            if form == GAUSSIAN:
-                _react_gaussian(wide, True, np.float32(noise), s, v, y, counts, gain, weight)
-            else:
-                react_categorical(wide, True, nodes, shares, s, v, d, y, counts, gain, weight, room, chance)
-            _write(wide, d, gain, weight, m, p, room)
+            _step(form, draws, np.float32(noise), nodes, shares, wide, lanes, y, counts)
             for a in range(n):
-                drawn = np.float32(shift) + np.float32(unit) * y[a]
-                table[task[a], t, action[a]] = drawn if counts[a] > _ZERO else seen[task[a], t]
+                came = np.float32(shift) + np.float32(unit) * y[a]
+                table[task[a], t, action[a]] = came if counts[a] > _ZERO else seen[task[a], t]
+        if not draws:
+            _store(own, m, p, mean, covariance)
     return table
 
 
-@njit(cache=True, fastmath=CONTRACT, error_model="numpy")
-def absorb_linear(
-    form: int,  # GAUSSIAN or CATEGORICAL
-    noise: float,  # variance of Gaussian outcomes
-    nodes: np.ndarray,  # (n, Q) float32: the rule of categorical outcomes
-    shares: np.ndarray,  # (n,) float32: its weights
-    rows: np.ndarray,  # (n, K) float32
-    where: np.ndarray,  # (n,): the states that absorb, each once
-    outcome: np.ndarray,  # (n,) float32, as the filter calls it
-    mean: np.ndarray,  # (B·A, Q·K) float32
-    covariance: np.ndarray,  # (B·A, Q·K, Q·K) float32
-) -> None:
-    """Absorb outcomes, in place."""
-    size = rows.shape[1]
-    x, m, p, d, s, v, gain, weight, room, chance = _room(size, mean.shape[1], len(shares))
-    y, counts = np.empty(LANES, np.float32), np.ones(LANES, np.float32)
-    for first in range(0, len(rows), LANES):
-        n = min(LANES, len(rows) - first)
-        wide = (n + 7) // 8 * 8
-        x[:], y[:] = _ZERO, _ZERO
-        for a in range(n):
-            y[a] = outcome[first + a]
-            for k in range(size):
-                x[k, a] = rows[first + a, k]
-        own = where[first : first + n]
-        _load(own, wide, mean, covariance, m, p)
-        _read(wide, x, m, p, d, s, v)
-        if form == GAUSSIAN:
-            _react_gaussian(wide, False, np.float32(noise), s, v, y, counts, gain, weight)
-        else:
-            react_categorical(wide, False, nodes, shares, s, v, d, y, counts, gain, weight, room, chance)
-        _write(wide, d, gain, weight, m, p, room)
-        for a in range(n):
-            i = 0
-            for k in range(len(m)):
-                mean[own[a], k] = m[k, a]
-                for j in range(k + 1):
-                    covariance[own[a], k, j] = covariance[own[a], j, k] = p[i, a]
-                    i += 1
-
-
 @njit(cache=True)
-def _room(size, n_coefficients, n_nodes):  # type: ignore[no-untyped-def]
+def _make_lanes(size, n_coefficients, n_nodes):  # type: ignore[no-untyped-def]
     """Return lanes for x (K), m (Q·K), half of P, d (Q·K·Q), s (Q), v (Q·Q), gain (Q), weight (Q·Q), and two rooms."""
     q = n_coefficients // size
     half = n_coefficients * (n_coefficients + 1) // 2
@@ -134,6 +97,30 @@ def _load(states, wide, mean, covariance, m, p):  # type: ignore[no-untyped-def]
             for j in range(k + 1):
                 p[i, a] = covariance[states[a], k, j]
                 i += 1
+
+
+@njit(cache=True)
+def _store(states, m, p, mean, covariance):  # type: ignore[no-untyped-def]
+    """Copy lanes back into states."""
+    for a in range(len(states)):
+        i = 0
+        for k in range(len(m)):
+            mean[states[a], k] = m[k, a]
+            for j in range(k + 1):
+                covariance[states[a], k, j] = covariance[states[a], j, k] = p[i, a]
+                i += 1
+
+
+@njit(cache=True, fastmath=CONTRACT, error_model="numpy")
+def _step(form, draws, noise, nodes, shares, wide, lanes, y, counts):  # type: ignore[no-untyped-def]
+    """Absorb outcomes y where ``counts`` is 1; with ``draws``, random numbers in their place become outcomes first."""
+    x, m, p, d, s, v, gain, weight, room, chance = lanes
+    _read(wide, x, m, p, d, s, v)
+    if form == GAUSSIAN:
+        _react_gaussian(wide, draws, noise, s, v, y, counts, gain, weight)
+    else:
+        react_categorical(wide, draws, nodes, shares, s, v, d, y, counts, gain, weight, room, chance)
+    _write(wide, d, gain, weight, m, p, room)
 
 
 @njit(cache=True, fastmath=CONTRACT, error_model="numpy")
