@@ -25,10 +25,10 @@ def own_model(monkeypatch):
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind_of_model_keeps_the_contract(name):
     """A new kind is tested by being registered, with weights for a setting."""
-    setting = name.partition("-")[0]
-    assert (
-        check_model(name, f"{setting if setting in registry.TASKS else 'synthetic'}(n_actions=4, horizon=14)") is None
-    )
+    setting, _, variant = name.partition("-")
+    outcomes = next((f", outcomes={kind}" for kind in registry.OUTCOME_VARIANTS if variant.endswith(kind)), "")
+    tasks = f"{setting if setting in registry.TASKS else 'synthetic'}(n_actions=4, horizon=14{outcomes})"
+    assert check_model(name, tasks) is None
 
 
 def test_the_example_s_models_keep_the_contract_however_they_are_named(own_model):

@@ -64,7 +64,7 @@ def test_bundled_models_have_banks_of_the_actions_they_were_trained_on(name):
     model = load_model(name)
     notes = json.loads((WEIGHTS / name / "config.json").read_text())["notes"]
     n_actions = notes["actions"]["training"]
-    assert len(model.action_bank) == min(200, n_actions)  # a few, for the sake of the wheel
+    assert min(200, n_actions) <= len(model.action_bank) <= n_actions  # some have few, for the sake of the wheel
     assert model.urn == 0  # contexts of both settings are independent
     if n_actions == 100:
         tasks = make_tasks(name.partition("-")[0])
