@@ -11,7 +11,7 @@ from gents_gym.likelihoods import BERNOULLI, Categorical, Likelihood, make_likel
 from gents_gym.models.belief import Kernel, RowByRow
 from gents_gym.models.context_kernel import context_network, map_contexts
 from gents_gym.models.filter_bernoulli import BernoulliForm
-from gents_gym.models.filter_categorical import CategoricalForm
+from gents_gym.models.filter_categorical import MOST_OUTCOMES, CategoricalForm
 from gents_gym.models.filter_form import FilterState, Form, Predicted
 from gents_gym.models.filter_gaussian import GaussianForm
 from gents_gym.models.sequence import SequenceModel
@@ -37,8 +37,11 @@ class FilterConfig:
             check_integer(name, getattr(self, name), least)
         for name in ("context_features", "prior_width", "head_width"):
             check_integer(name, getattr(self, name), 0)
-        if make_likelihood(self.likelihood) != BERNOULLI and self.head_width:
+        likelihood = make_likelihood(self.likelihood)
+        if likelihood != BERNOULLI and self.head_width:
             raise InputError(f"head_width must be 0 for {self.likelihood} outcomes, got {self.head_width}")
+        if isinstance(likelihood, Categorical) and likelihood.n_outcomes > MOST_OUTCOMES:
+            raise InputError(f"a filter's outcomes must be at most {MOST_OUTCOMES} categories, got {self.likelihood}")
 
 
 class FilterModel(SequenceModel):

@@ -8,7 +8,6 @@ from scipy.special import softmax
 from torch import Tensor
 from torch.nn.functional import log_softmax
 
-from gents_gym.checks import InputError
 from gents_gym.models.belief import Kernel
 from gents_gym.models.filter_form import FilterState, Form, LinearKernel, Predicted, spread_nodes
 from gents_gym.models.linear_kernel import CATEGORICAL
@@ -33,8 +32,6 @@ class CategoricalForm(Form):
     def __init__(self, n_outcomes: int) -> None:
         """Take the number of categories, C."""
         super().__init__()
-        if n_outcomes > MOST_OUTCOMES:
-            raise InputError(f"categorical outcomes of a filter must be at most {MOST_OUTCOMES}, got {n_outcomes}")
         self.n_predictors = n_outcomes - 1
         nodes, weights = (part.astype(np.float32) for part in normal_cubature(self.n_predictors))
         self.nodes, self.log_weights = nodes, np.log(weights)  # arrays: constants are no part of a model's tensors

@@ -66,7 +66,7 @@ def test_two_categories_are_nearly_the_binary_form():
 
 def test_many_categories_are_refused():
     assert random_model(9).prior_mean.shape == (32, 3)
-    with pytest.raises(InputError, match="categorical outcomes of a filter must be at most 9, got 10"):
+    with pytest.raises(InputError, match=r"a filter's outcomes must be at most 9 categories, got categorical\(10\)"):
         random_model(10)
 
 

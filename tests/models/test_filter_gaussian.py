@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.stats import norm
 
-from gents_gym import InputError
+from gents_gym import InputError, load_model, make_tasks
 from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.models.filter_gaussian import LEAST_NOISE, GaussianForm
 
@@ -113,6 +113,26 @@ def test_any_unit_of_outcomes_gives_the_same_model():
         model.form.outcome_scaling = torch.tensor([4000.0 + 7, 0.5 / 1000])
         after = model.log_prob(z, x, 1000 * y + 7)
     assert torch.allclose(after, before - np.log(1000), atol=1e-3)
+
+
+def test_the_bundled_model_is_near_the_exact_posterior_predictive():
+    """Held-out rows of the synthetic setting; nature's own prior and noise, by a filter in double precision."""
+    tasks = make_tasks("synthetic", outcomes="gaussian")
+    rows = tasks.sample_actions(1, range(400), 500, "test")
+    with torch.no_grad():
+        given = (torch.tensor(part) for part in (rows.action_features, rows.contexts, rows.outcomes))
+        found = -load_model("synthetic-filter-gaussian").log_prob(*given).double().numpy()
+    mean, variance = tasks.truth.prior(rows.action_features)
+    covariance = np.eye(6) * variance[:, None]
+    exact = np.empty_like(found)
+    for t in range(500):
+        x, y = np.column_stack([np.ones(400), rows.contexts[:, t]]), rows.outcomes[:, t]
+        direction = (covariance @ x[..., None])[..., 0]
+        spread, error = 1 + (direction * x).sum(axis=1), y - (mean * x).sum(axis=1)
+        exact[:, t] = -norm(0, np.sqrt(spread)).logpdf(error)
+        mean = mean + direction * (error / spread)[:, None]
+        covariance = covariance - direction[:, :, None] * direction[:, None] / spread[:, None, None]
+    assert -0.0001 < (found - exact).mean() < 0.0003
 
 
 def test_a_head_is_for_binary_outcomes():

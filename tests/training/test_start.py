@@ -133,10 +133,9 @@ def test_outcomes_that_a_model_cannot_have_are_refused_before_anything_is_writte
             InputError, match="outcomes must be bernoulli for a paper model, got gaussian: train a filter"
         ):
             train(rows, rows, config)
-    assert not (tmp_path / "model").exists()
     many = RowSets(rows.action_features, rows.contexts, np.arange(200) % 10, rows.offsets, likelihood=Categorical(10))
-    with pytest.raises(InputError, match="categorical outcomes of a filter must be at most 9, got 10"):
-        gents_gym.train(many, many, preset_config("filter"))
+    with pytest.raises(InputError, match=r"a filter's outcomes must be at most 9 categories, got categorical\(10\)"):
+        train_to_folder(many, many, preset_config("filter"), tmp_path / "model")
     binary = RowSets(rows.action_features, rows.contexts, np.arange(200) % 2, rows.offsets)
     assert binary.likelihood == Bernoulli()
     with pytest.raises(InputError, match="validation must have gaussian outcomes, as the training rows, got bernoulli"):
@@ -145,3 +144,4 @@ def test_outcomes_that_a_model_cannot_have_are_refused_before_anything_is_writte
         gents_gym.train(rows, rows, preset_config("filter", model={"head_width": 4}))
     with pytest.raises(InputError, match="unknown size of a filter model: 'likelihood'"):
         preset_config("filter", model={"likelihood": "gaussian"})
+    assert not (tmp_path / "model").exists()
