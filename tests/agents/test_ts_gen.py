@@ -12,7 +12,7 @@ from gents_gym import InputError, TaskInfo, load_model, make_agent, rollout
 from gents_gym.agents.ts_gen import GenUCB, TSGen
 from gents_gym.bench.plain import PlainTSGen
 from gents_gym.models.exact import ExactModel
-from gents_gym.models.filter import FilterModel
+from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.models.load import as_model
 from gents_gym.policies.logistic import Logistic
 from gents_gym.randomness import stream
@@ -482,3 +482,31 @@ def test_bad_generators_features_and_scores():
     agent.reset(TaskInfo(np.zeros((2, A, 2), np.float32), A, 5, 4), rngs[:2])
     with pytest.raises(InputError, match="the policy's scores must have shape"):
         agent.act(np.zeros((2, 5)))
+
+
+@pytest.mark.parametrize("options", [{}, {"m": 6}, {"samples": 3, "m": 6}, {"policy": "features(base=least-squares)"}])
+def test_policies_on_features_are_policies_on_contexts_that_were_mapped_by_hand(options):
+    """A model with φ̂ in the tasks' contexts, and its twin without in contexts φ̂(X), choose the same actions."""
+    torch.manual_seed(0)
+    n_tasks, horizon, n_actions = 3, 20, 4
+    model = FilterModel(FilterConfig(action_dim=2, context_dim=3, context_features=5))
+    twin = FilterModel(FilterConfig(action_dim=2, context_dim=5))
+    rng = np.random.default_rng(0)
+    bank, contexts = (rng.normal(size=shape).astype(np.float32) for shape in ((50, 3), (n_tasks, horizon, 3)))
+    model.bank, twin.bank = torch.from_numpy(bank), torch.from_numpy(model.context_features(bank).copy())
+    features, outcomes = rng.normal(size=(n_tasks, n_actions, 2)), rng.integers(2, size=(n_tasks, horizon, n_actions))
+    policy = options.get("policy", "features(base=logistic)")
+    plain = policy.removeprefix("features(base=").removesuffix(")")
+    found = []
+    for given, name, x in ((model, policy, contexts), (twin, plain, model.context_features(contexts))):
+        agent = TSGen(model=given, **{**options, "policy": name})
+        agent.reset(
+            TaskInfo(features, n_actions, x.shape[2], horizon), [np.random.default_rng(i) for i in range(n_tasks)]
+        )
+        played = []
+        for t in range(horizon):
+            played.append(agent.act(x[:, t]))
+            agent.observe(x[:, t], played[-1], outcomes[np.arange(n_tasks), t, played[-1]])
+        found.append(np.stack(played, axis=1))
+    assert np.array_equal(*found)
+    assert len(np.unique(found[0])) > 1
