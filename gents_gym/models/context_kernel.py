@@ -37,15 +37,20 @@ class ContextRows:
 
     def __call__(self, contexts: np.ndarray) -> np.ndarray:
         """Return the rows."""
-        scaled = (contexts - self._shift) * self._scale
+        scaled = self.scale(contexts)
         rows = np.ones((*contexts.shape[:-1], self._size), np.float32)
         if self._layers:
             first, second, third, *biases = self._layers
             flat = scaled.reshape(-1, contexts.shape[-1])
-            _run(flat, first, second, third, biases[0], biases[1], biases[2], rows.reshape(-1, self._size))
+            flat_rows = rows.reshape(-1, self._size)[:, self._lead :]
+            _run(flat, first, second, third, biases[0], biases[1], biases[2], flat_rows)
         else:
             rows[..., self._lead :] = scaled
         return rows
+
+    def scale(self, contexts: np.ndarray) -> np.ndarray:
+        """Return the contexts in the model's units, (..., D)."""
+        return (contexts - self._shift) * self._scale
 
 
 def map_contexts(model: Any, contexts: np.ndarray) -> np.ndarray:
@@ -62,15 +67,15 @@ def _run(
     first_bias: np.ndarray,
     second_bias: np.ndarray,
     third_bias: np.ndarray,
-    rows: np.ndarray,  # (n, 1+P)
+    features: np.ndarray,  # (n, P)
 ) -> None:
-    """Write φ̂ of every context behind the leading one of its row."""
+    """Write φ̂ of every context."""
     for i in range(len(contexts)):
         a, b, c = first_bias.copy(), second_bias.copy(), third_bias.copy()
         _add(contexts[i], first, a)
         _add(np.maximum(a, _ZERO), second, b)
         _add(np.maximum(b, _ZERO), third, c)
-        rows[i, 1:] = c
+        features[i] = c
 
 
 @njit(cache=True)

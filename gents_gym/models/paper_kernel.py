@@ -1,7 +1,8 @@
 """Fast imputation with the paper model: states and contexts in, completed tables out.
 
 Library products do the head's layers; a compiled loop does all between them. The state lives inside the head's input:
-column a of it is (x, the lower half of (XᵀX + I)^-1, β̂) of action a. A hidden unit that is always 1 carries the biases.
+column a of it is (x, the lower half of (XᵀX + I)^-1, β̂ or XᵀY) of action a. A hidden unit that is always 1 carries the
+biases. If the head reads the context itself, x is (its row of X, the context), and the weights of the row are zero.
 """
 
 from typing import Any, NamedTuple
@@ -21,12 +22,14 @@ _ZERO, _ONE = np.float32(0), np.float32(1)
 class Head(NamedTuple):
     """The head's weights, inputs first, as columns of widened layers, and what its first layer makes of Z."""
 
-    first: Tensor  # (D+P+D, wide)
+    first: Tensor  # (R+P+K, wide): R entries of the current context, P of the inverse, K of the other statistic
     others: list[Tensor]  # (wide, wide) each
     last: np.ndarray  # (wide,)
     bias: np.float32
     by_action: Tensor  # (W, F)
     first_bias: Tensor  # (W,)
+    size: int  # K
+    raw: bool  # the other statistic is XᵀY, not β̂
 
 
 def impute_paper(
@@ -42,17 +45,17 @@ def impute_paper(
     Args:
         head: The paper model's head.
         state: The model's state after all that was observed, of N = B·A actions.
-        rows: The contexts as the model's histories keep them, (B, T, K).
+        rows: The contexts as the model's histories keep them and its head reads them, (B, T, R).
         played: The action observed in a row, (B, T), -1 for none.
         seen: Its outcome, (B, T).
         uniform: (B, T, A).
     """
-    first, others, last, bias, by_action, first_bias = head
+    first, others, last, bias, by_action, first_bias, size, raw = head
     known = state.action_features @ by_action.T + first_bias  # (N, W)
     base = _widened(known.numpy(), first.shape[1])
-    coefficients = (state.inverse * state.products[:, None]).sum(2)
-    lower = np.tril_indices(rows.shape[2])
-    start = np.concatenate([state.inverse.numpy()[:, *lower], coefficients.numpy()], axis=1)  # (N, P+K)
+    lower = np.tril_indices(size)
+    other = state.products if raw else (state.inverse * state.products[:, None]).sum(2)
+    start = np.concatenate([state.inverse.numpy()[:, *lower], other.numpy()], axis=1)  # (N, P+K)
     table = np.empty_like(uniform)
     n_all = len(base)
     for begin in range(0, n_all, ROWS):
@@ -68,9 +71,8 @@ def impute_paper(
             for weights in others:
                 torch.mm(layers[0].relu_(), weights, out=layers[1])
                 layers.reverse()
-            _absorb(
-                inputs, layers[0].numpy(), last, bias, rows.shape[2], t, tasks, actions, played, seen, uniform, table
-            )
+            hidden, lead = layers[0].numpy(), rows.shape[2]
+            _absorb(inputs, hidden, last, bias, size, lead, raw, t, tasks, actions, played, seen, uniform, table)
     return table
 
 
@@ -82,7 +84,9 @@ def read_head(model: Any) -> Head:
     folded = model.folded.detach().numpy()
     square = folded[:, : size * size].reshape(-1, size, size)
     square = np.tril(square) + np.triu(square, 1).swapaxes(1, 2)  # the inverse is symmetric: one half, both weights
-    parts = [model.plain.detach().numpy()[:, action_dim:], square[:, *np.tril_indices(size)], folded[:, size * size :]]
+    unread = np.zeros((model.config.width, size if model.config.plain_context else 0), np.float32)
+    current = model.plain.detach().numpy()[:, action_dim:]
+    parts = [unread, current, square[:, *np.tril_indices(size)], folded[:, size * size :]]
     first = np.zeros((sum(part.shape[1] for part in parts), wide), np.float32)
     first[:, : model.config.width] = np.concatenate(parts, axis=1).T
     others = []
@@ -94,9 +98,9 @@ def read_head(model: Any) -> Head:
             others.append(torch.from_numpy(weights))
     last = _widened(model.last.weight.detach().numpy(), wide, 0)[0]
     by_action = model.plain[:, :action_dim].detach()
-    return Head(
-        torch.from_numpy(first), others, last, np.float32(model.last.bias.item()), by_action, model.bias.detach()
-    )
+    bias = np.float32(model.last.bias.item())
+    first_layer = torch.from_numpy(first)
+    return Head(first_layer, others, last, bias, by_action, model.bias.detach(), size, model.config.raw)
 
 
 def _widened(values: np.ndarray, wide: int, one: float = 1) -> np.ndarray:
@@ -109,7 +113,7 @@ def _widened(values: np.ndarray, wide: int, one: float = 1) -> np.ndarray:
 
 @njit(cache=True)
 def _set_contexts(inputs: np.ndarray, rows: np.ndarray, t: int, tasks: np.ndarray) -> None:
-    """Put row t of each action's task into the first D lines of the inputs."""
+    """Put row t of each action's task into the first lines of the inputs."""
     for a in range(inputs.shape[1]):
         row = rows[tasks[a], t]
         for k in range(len(row)):
@@ -118,11 +122,13 @@ def _set_contexts(inputs: np.ndarray, rows: np.ndarray, t: int, tasks: np.ndarra
 
 @njit(cache=True, fastmath=True, error_model="numpy")
 def _absorb(
-    inputs: np.ndarray,  # (D+P+D, n)
+    inputs: np.ndarray,  # (R+P+K, n)
     hidden: np.ndarray,  # (n, wide): the last hidden layer before its activation
     last: np.ndarray,  # (wide,)
     bias: Any,
-    size: int,  # D
+    size: int,  # K
+    lead: int,  # R
+    raw: bool,
     t: int,
     tasks: np.ndarray,  # (n,)
     actions: np.ndarray,  # (n,)
@@ -149,7 +155,7 @@ def _absorb(
             outcome = _ONE if uniform[task, t, action] < chance else _ZERO
             gain[a], table[task, t, action] = _ONE, outcome
         error[a] = table[task, t, action]
-    i = size
+    i = lead
     for k in range(size):  # direction = (XᵀX + I)^-1 x
         for j in range(k + 1):
             for a in range(n):
@@ -162,15 +168,18 @@ def _absorb(
     for k in range(size):
         for a in range(n):
             spread[a] += direction[k, a] * inputs[k, a]
-            error[a] -= inputs[i + k, a] * inputs[k, a]  # y − x·β̂
+            if raw:
+                inputs[i + k, a] += gain[a] * error[a] * inputs[k, a]  # y·x
+            else:
+                error[a] -= inputs[i + k, a] * inputs[k, a]  # y − x·β̂
     for a in range(n):
         gain[a] /= spread[a]
-    i = size
+    i = lead
     for k in range(size):
         for j in range(k + 1):
             for a in range(n):
                 inputs[i, a] -= gain[a] * direction[k, a] * direction[j, a]
             i += 1
-    for k in range(size):
+    for k in range(0 if raw else size):
         for a in range(n):
             inputs[i + k, a] += gain[a] * direction[k, a] * error[a]

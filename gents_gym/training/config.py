@@ -17,7 +17,8 @@ class TrainConfig:
     """How a model is trained; :func:`preset_config` fills in a preset's defaults."""
 
     preset: str = "filter"
-    """filter, paper, or package.module:Class, a SequenceModel of yours; sizes behind it: "paper(hidden_layers=1)"."""
+    """filter, paper, literal (the paper's model and training as printed), or package.module:Class, a SequenceModel of
+    yours; sizes behind it: "paper(hidden_layers=1)"."""
     model: dict[str, int] = field(default_factory=dict)
     """The model's sizes, if not the default ones."""
     choose: bool = True
@@ -30,9 +31,16 @@ class TrainConfig:
     batch: int | None = None
     """Actions in a batch; none: as many as fit into the memory, at most 500."""
     memory: float = 1.0
-    """Gigabytes that a batch may take, if its size is not given."""
+    """Gigabytes that sequences may take at once. They decide the size of a batch, if it is not given; a larger one goes
+    through the model in pieces, and their gradients are summed."""
     learning_rates: tuple[float, ...] = (0.02,)
     """Learning rates to try; the lowest validation loss wins."""
+    schedule: str = "one-cycle"
+    """one-cycle: the learning rate rises over the first 30 % of the steps, then falls to zero; or constant."""
+    scaling: bool = True
+    """Standardise contexts and action features by the training rows' moments."""
+    first_fit: bool = True
+    """Begin where the kind of model begins by itself: at a fit of the training rows. Otherwise it begins at random."""
     weight_decay: float = 0.01
     """Weight decay of AdamW."""
     steps: int | None = None
@@ -59,8 +67,9 @@ class TrainConfig:
             check_number("learning_rates", rate, 0, above=True)
         check_number("weight_decay", self.weight_decay, 0)
         check_number("memory", self.memory, 0, above=True)
-        for name in ("choose", "replacement", "blind"):
+        for name in ("choose", "replacement", "blind", "scaling", "first_fit"):
             check_flag(name, getattr(self, name))
+        check_choice("schedule", self.schedule, ("one-cycle", "constant"))
         check_integer("seed", self.seed, 0)
         self._check_sizes()
 
@@ -87,7 +96,7 @@ def preset_config(preset: str, setting: str | None = None, **changes: Any) -> Tr
     """Return a preset's configuration with ``changes``.
 
     Args:
-        preset: "filter", "paper", another kind of model, or ``package.module:Class``, a subclass of
+        preset: "filter", "paper", "literal", another kind of model, or ``package.module:Class``, a subclass of
             ``SequenceModel``.
         setting: The id of the task distribution that the rows are of, if it is known: "news" has sizes of its own.
         **changes: Fields of :class:`TrainConfig`; sizes in ``model`` are added to the preset's.

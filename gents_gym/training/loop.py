@@ -15,7 +15,7 @@ from gents_gym.models.sequence import SequenceModel
 from gents_gym.randomness import stream
 from gents_gym.training.checkpoint import Progress, keep_state, read_state, restore_state
 from gents_gym.training.config import TrainConfig, plain_config
-from gents_gym.training.data import RowSets
+from gents_gym.training.data import Batch, RowSets
 from gents_gym.training.memory import MOST, fitting_batch
 from gents_gym.training.untrained import check_rows, complete_model, new_model
 
@@ -70,7 +70,8 @@ def train(
         model = new_model(rows, config, progress.run, started=False)
         optimizer = _optimizer(model, config, progress.run)
         best = restore_state(tensors, model, optimizer, checkpoint, progress.epoch > 0)
-    progress.batch = progress.batch or config.batch or fitting_batch(model, rows, config)
+    fitting = fitting_batch(model, rows, config)
+    progress.batch = progress.batch or config.batch or fitting
     block = fitting_batch(model, held_out, config)
     tell(progress)
     while progress.run < len(config.learning_rates):
@@ -80,7 +81,7 @@ def train(
                 model = new_model(rows, config, progress.run)
                 optimizer = _optimizer(model, config, progress.run)
             continue
-        loss = _epoch(model, optimizer, rows, config, progress, on_batch)
+        loss = _epoch(model, optimizer, rows, config, progress, fitting, on_batch)
         progress.epoch += 1
         judged = _judge(model, held_out, config, block)
         row = {"run": progress.run, "epoch": progress.epoch, "training": loss, "validation": judged}
@@ -163,9 +164,10 @@ def _epoch(
     rows: RowSets,
     config: TrainConfig,
     progress: Progress,
+    piece: int,
     on_batch: Callable[[float], None] | None,
 ) -> float:
-    """Run one epoch and return its mean training loss."""
+    """Run one epoch, ``piece`` sequences of a batch at once, and return its mean training loss."""
     rng = stream(config.seed, "training", progress.run * (1 + config.epochs) + 1 + progress.epoch)
     order = rng.permutation(len(rows))
     blocks = np.array_split(order, -(-len(rows) // progress.batch))
@@ -173,21 +175,31 @@ def _epoch(
     for i, block in enumerate(blocks):
         share = (progress.epoch * len(blocks) + i) / (config.epochs * len(blocks))
         for group in optimizer.param_groups:
-            group["lr"] = group["top"] * _one_cycle(share)
+            group["lr"] = group["top"] * (_one_cycle(share) if config.schedule == "one-cycle" else 1)
         batch = rows.resample(block, config.horizon, config.replacement, rng)
         length = batch.outcomes.shape[1]
         at = None
         if config.steps is not None and config.steps < length:
             at = torch.from_numpy(np.sort(rng.choice(length, config.steps, replace=False)))
-        each, weights = _losses(model, batch, at)
-        loss = (each * weights).sum() / weights.sum().clamp(min=1)
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss = _add_gradients(model, batch, at, piece)
         optimizer.step()
-        total += loss.item() * len(block)
+        total += loss * len(block)
         if on_batch is not None:
-            on_batch(loss.item())
+            on_batch(loss)
     return total / len(rows)
+
+
+def _add_gradients(model: SequenceModel, batch: Batch, at: Tensor | None, piece: int) -> float:
+    """Add the gradient of a batch's mean loss to the parameters', a piece of it at a time, and return the loss."""
+    counted = batch.weights if at is None else batch.weights[:, at]
+    weight, total = counted.sum().clamp(min=1), 0.0
+    for parts in zip(*(torch.tensor_split(part, -(-len(counted) // piece)) for part in batch), strict=True):
+        each, weights = _losses(model, Batch(*parts), at)
+        loss = (each * weights).sum() / weight
+        loss.backward()  # type: ignore[no-untyped-call]
+        total += loss.item()
+    return total
 
 
 def _one_cycle(share: float) -> float:

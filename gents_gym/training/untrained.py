@@ -41,11 +41,12 @@ def new_model(rows: RowSets, config: TrainConfig, run: int, started: bool = True
         model = kind(kind.config_class(**{**_data_sizes(kind, rows), **config.model}))
     picked = rng.choice(len(rows.contexts), min(BANK, len(rows.contexts)), replace=False)
     model.bank = torch.from_numpy(rows.contexts[np.sort(picked)].copy())
-    model.context_scaling, model.action_scaling = _scaling(rows.contexts), _scaling(rows.action_features)
+    if config.scaling:
+        model.context_scaling, model.action_scaling = _scaling(rows.contexts), _scaling(rows.action_features)
     model.space = rows.space
     if config.blind:
         model.action_scaling[1] = 0
-    if started and model.kind in registry.STARTS:
+    if started and config.first_fit and model.kind in registry.STARTS:
         find("start of a model", model.kind, registry.STARTS)(model, rows, rng)
     return model
 
