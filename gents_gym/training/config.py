@@ -102,10 +102,10 @@ def preset_config(preset: str, setting: str | None = None, **changes: Any) -> Tr
         **changes: Fields of :class:`TrainConfig`; sizes in ``model`` are added to the preset's.
     """
     preset_class(preset)
-    chosen = {**registry.PRESETS.get(preset, {}), **registry.PRESET_CHANGES.get(setting or "", {}).get(preset, {})}
-    chosen.pop("kind", None)
-    sizes = {**chosen.get("model", {}), **changes.pop("model", {})}
-    return TrainConfig(preset, **{**chosen, **changes, "model": sizes})
+    parts = (registry.PRESETS.get(preset, {}), registry.PRESET_CHANGES.get(setting or "", {}).get(preset, {}), changes)
+    chosen = {name: value for part in parts for name, value in part.items() if name != "kind"}
+    sizes = {name: value for part in parts for name, value in part.get("model", {}).items()}
+    return TrainConfig(preset, **{**chosen, "model": sizes})
 
 
 def plain_config(config: TrainConfig) -> dict[str, Any]:

@@ -61,6 +61,15 @@ MODELS = {
     "one context": {"n_context": 1},
     "eight contexts": {"n_context": 8},
     "learned features": {"context_features": 2, "context_width": 5},
+    "as printed": {"raw": True, "intercept": False, "plain_context": True},
+    "as printed, with learned features": {
+        "raw": True,
+        "intercept": False,
+        "plain_context": True,
+        "context_features": 2,
+        "context_width": 5,
+    },
+    "an intercept": {"intercept": True},
 }
 
 
@@ -85,8 +94,9 @@ def test_there_are_more_actions_than_fit_at_a_time():
     assert ROWS < 130 * 9
 
 
-def test_outcomes_are_absorbed_as_by_append():
-    model = random_model(context_features=2, context_width=5)
+@pytest.mark.parametrize("choices", [{}, {"raw": True, "intercept": False, "plain_context": True}], ids=["", "printed"])
+def test_outcomes_are_absorbed_as_by_append(choices):
+    model = random_model(context_features=2, context_width=5, **choices)
     state, contexts, *_ = random_problem(model, 5, 4, 10)
     kernel, slow, rng = model.kernel(), RowByRow(model), np.random.default_rng(1)
     rows, other = kernel.rows(contexts), state

@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from scipy.special import expit
 
 import gents_gym
-from gents_gym import Bernoulli, Gaussian, InputError, TaskInfo, make_tasks, registry
+from gents_gym import Bernoulli, Gaussian, InputError, TaskInfo, make_tasks, preset_config, registry
 from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.models.load import WEIGHTS, bundled_models, load_model, model_kinds, resolve_model
 from gents_gym.models.paper import PaperConfig, PaperModel
@@ -41,6 +41,7 @@ MODELS = {
     "paper": random_paper,
     "paper, no hidden layers": lambda: random_paper(hidden_layers=0),
     "paper with learned features": lambda: random_paper(context_features=3, context_width=10),
+    "paper as printed": lambda: random_paper(raw=True, plain_context=True, intercept=False, context_features=3),
     "paper, one": lambda: random_paper(hidden_layers=1, width=20, repeats=3),
 }
 every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
@@ -158,10 +159,12 @@ def test_the_filter_is_its_formula():
             P = P - kappa**2 * p * (1 - p) * np.outer(P @ row, P @ row)
 
 
-def test_the_paper_model_is_the_unfolded_network():
+@pytest.mark.parametrize("literal", [False, True], ids=["paper", "literal"])
+def test_the_paper_model_is_the_unfolded_network(literal):
     """The head with every statistic repeated, explicit inverses, and a 3,007-wide first layer."""
-    config = PaperConfig(2, 5)
-    model, (z, x, y) = random_paper(), sequences(3, 12)
+    choices = preset_config("literal").model if literal else {}
+    config = PaperConfig(2, 5, **choices)
+    model, (z, x, y) = random_paper(**choices), sequences(3, 12)
     wide = torch.cat([model.plain, (model.folded / config.repeats).repeat(1, config.repeats)], 1).detach()
     assert wide.shape[1] == 3007
     with torch.no_grad():
@@ -170,14 +173,29 @@ def test_the_paper_model_is_the_unfolded_network():
             for t in range(12):
                 X, Y = x[i, :t].double(), y[i, :t].double()
                 inverse = torch.linalg.inv(X.T @ X + torch.eye(5, dtype=torch.double))
-                statistics = torch.cat([inverse.flatten(), inverse @ (X.T @ Y)]).float().repeat(config.repeats)
+                other = X.T @ Y if literal else inverse @ (X.T @ Y)
+                statistics = torch.cat([inverse.flatten(), other]).float().repeat(config.repeats)
                 hidden = wide @ torch.cat([z[i], x[i, t], statistics]) + model.bias
                 assert found[i, t].item() == pytest.approx(model.last(model.hidden(hidden)).item(), abs=1e-4)
 
 
-def test_gradients_reach_learned_features_through_the_statistics():
+def test_the_literal_news_model_reads_the_context_itself_and_statistics_of_its_features():
+    """A raw context beside Z, and X of φ̂ alone: no intercept, nothing standardised."""
+    choices = preset_config("literal", "news").model
+    model, (z, x, y) = random_paper(**choices), sequences(3, 12)
+    with torch.no_grad():
+        found, t = logits(model, z, x, y), 11
+        for i in range(3):
+            X = model.context_map(x[i, :t])  # (11, 8)
+            statistics = torch.cat([torch.linalg.inv(X.T @ X + torch.eye(8)).flatten(), X.T @ y[i, :t]])
+            hidden = model.plain @ torch.cat([z[i], x[i, t]]) + model.folded @ statistics + model.bias
+            assert found[i, t].item() == pytest.approx(model.last(model.hidden(hidden)).item(), abs=1e-4)
+
+
+@pytest.mark.parametrize("raw", [False, True], ids=["bounded", "raw"])
+def test_gradients_reach_learned_features_through_the_statistics(raw):
     """Against finite differences of the row-by-row path, in double precision."""
-    model, (z, x, y) = random_paper(context_features=3, context_width=4, width=6).double(), sequences(4, 12)
+    model, (z, x, y) = random_paper(context_features=3, context_width=4, width=6, raw=raw).double(), sequences(4, 12)
     z, x, y = z.double(), x.double(), y.double()
     weight = model.context_map[0].weight
 

@@ -16,6 +16,7 @@ HELD_OUT = RowSets.from_rows(Synthetic().sample_actions(0, range(30), 25, "valid
 SMALL = {
     "filter": {"epochs": 2, "batch": 20, "horizon": 25, "choose": False},
     "paper": {"epochs": 3, "batch": 20, "horizon": 25, "steps": 6, "model": {"width": 12}},
+    "literal": {"epochs": 2, "batch": 20, "horizon": 25, "model": {"width": 12}},
 }
 presets = pytest.mark.parametrize("preset", registry.PRESETS)
 
@@ -272,6 +273,44 @@ def test_the_schedule_and_the_decay_reach_the_optimiser(monkeypatch):
     assert rates[-1, 1] < 0.002
     assert np.allclose(rates[:, 0], 100 * rates[:, 1])
     assert [decay for _, decay in seen[0]] == [0.003, 0.3]
+
+
+def test_the_literal_training_is_as_printed(monkeypatch):
+    """A constant rate, every entry in the loss, unscaled inputs, a random start, all validation actions."""
+    seen, entries, losses = [], [], loop._losses
+    step = torch.optim.AdamW.step
+    spy = lambda self, *a: seen.append(self.param_groups[1]["lr"]) or step(self, *a)  # noqa: E731
+    monkeypatch.setattr(torch.optim.AdamW, "step", spy)
+    monkeypatch.setattr(loop, "_losses", lambda m, b, at: entries.append(at) or losses(m, b, at))
+    monkeypatch.setattr("gents_gym.training.start.fit_context_map", None)  # would raise if it were called
+    changes = {**SMALL["literal"], "model": {"context_features": 3, "context_width": 5}, "learning_rates": (0.01,)}
+    config = preset_config("literal", **changes)
+    model, _ = gents_gym.train(ROWS, HELD_OUT, config)
+    assert set(seen) == {0.01}
+    assert set(entries) == {None}
+    assert torch.equal(model.context_scaling, torch.stack([torch.zeros(5), torch.ones(5)]))
+    assert torch.equal(model.action_scaling, torch.stack([torch.zeros(2), torch.ones(2)]))
+    printed = preset_config("literal")
+    assert (printed.batch, printed.epochs, printed.validation_actions) == (500, 100, 10_000)
+    assert printed.learning_rates == (0.1, 0.01, 0.001)
+
+
+def test_a_batch_in_pieces_has_the_gradient_of_the_whole():
+    """Of rows that differ in length, so that pieces weigh differently."""
+    lengths = np.array([3, 25, 1, 10, 25, 7, 2])
+    offsets = np.concatenate([[0], lengths.cumsum()])
+    rows = RowSets(ROWS.action_features[:7], ROWS.contexts[: offsets[-1]], ROWS.outcomes[: offsets[-1]], offsets)
+    batch = rows.sequences(np.arange(7), 25)
+    model = loop.new_model(rows, preset_config("literal", **SMALL["literal"]), 0)
+    found = []
+    for piece in (7, 3, 1):
+        model.zero_grad()
+        loss = loop._add_gradients(model, batch, None, piece)
+        found.append([loss, *(parameter.grad.clone() for parameter in model.parameters())])
+    for other in found[1:]:
+        assert other[0] == pytest.approx(found[0][0], rel=1e-5)
+        for left, right in zip(found[0][1:], other[1:], strict=True):
+            assert torch.allclose(left, right, rtol=1e-3, atol=1e-6)
 
 
 def test_the_entries_and_the_resampling_are_the_configured_ones(monkeypatch):
