@@ -1,5 +1,6 @@
 """What commands show on a terminal; rich is imported when something is shown."""
 
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,3 +25,17 @@ def progress_bar() -> "Progress":
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+class LineLog:
+    """Prints lines where no progress bar is shown, as in a log file; one that repeats the last is left out."""
+
+    def __init__(self, enabled: bool) -> None:
+        """Print if ``enabled``."""
+        self._enabled, self._last = enabled, ""
+
+    def __call__(self, line: str) -> None:
+        """Print one line to standard error, at once."""
+        if self._enabled and line != self._last:
+            print(line, file=sys.stderr, flush=True)
+        self._last = line

@@ -11,6 +11,8 @@ from gents_gym.cli.console import progress_bar
 from gents_gym.files import write_whole
 from gents_gym.tasks.headlines.config import PrepareConfig
 
+LOW_R2 = 0.2  # of a score from the embeddings: below it, agents can read little from a headline
+
 
 @dataclass(frozen=True)
 class NewsInvent:
@@ -56,8 +58,18 @@ class NewsPrepare:
         print(f"{rows['rows']} rows, {rows['empty']} empty and {rows['repeated']} repeated ones left out: {sizes}")
         for name, found in told["scores"].items():
             same = f"{100 * found['share_of_commonest_value']:.0f} % have the same value"
-            print(f"{name}: {same}, R² {found['ridge_r2']:.2f} from {told['dimensions']} embedding dimensions")
+            print(f"{name}: {same}, held-out R² {found['ridge_r2']:.2f} from {told['dimensions']} embedding dimensions")
+            if found["ridge_r2"] < LOW_R2:
+                print(f"  the embeddings say little of {name}: {self._remedy(name)}")
         print(f'written to {self.out}: gym.make("gents_gym/News-v0", corpus="{self.out}")')
+        print(f'a model of it: gents-gym train --env "gents_gym/News-v0(corpus={self.out})" --out MODEL')
+
+    def _remedy(self, name: str) -> str:
+        """Return what to do about a score that the embeddings predict badly."""
+        if self.config.space is not None:
+            return f"prepare the corpus without --space {self.config.space} and train a model on it"
+        fewer = "" if self.config.dimensions is None else "more --dimensions, "
+        return f"try {fewer}another --encoder, another --{name} or more headlines"
 
 
 @dataclass(frozen=True)

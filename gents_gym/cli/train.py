@@ -9,7 +9,7 @@ from tyro.conf import OmitArgPrefixes
 
 from gents_gym import registry
 from gents_gym.checks import InputError, check_integer
-from gents_gym.cli.console import progress_bar
+from gents_gym.cli.console import LineLog, progress_bar
 from gents_gym.construct import parse_spec
 from gents_gym.evaluation.environments import env_distribution, env_setting
 from gents_gym.likelihoods import make_likelihood
@@ -68,11 +68,14 @@ class Train:
         rows, validation, source = self._rows(config)
         with progress_bar() as bars:
             bar = bars.add_task("first fit", total=None)
+            log = LineLog(bars.disable)
 
             def show(progress: Any) -> None:
                 n_batches = -(-len(rows) // progress.batch) if progress.batch else 0
                 total = n_batches * config.epochs * len(config.learning_rates) or None
-                bars.update(bar, total=total, completed=n_batches * len(progress.history), description=_say(progress))
+                done = n_batches * len(progress.history) + progress.batches
+                bars.update(bar, total=total, completed=done, description=_say(progress))
+                log(_say_epoch(progress, config))
 
             train_to_folder(
                 rows, validation, config, self.out, source, on_epoch=show, on_batch=lambda _: bars.advance(bar)
@@ -131,3 +134,12 @@ def _say(progress: Any) -> str:
     if progress.history:
         return f"validation {progress.history[-1]['validation']:.4f}, best {progress.best:.4f}"
     return f"first fits: {candidates_label(progress.candidates)}" if progress.candidates else "first epoch"
+
+
+def _say_epoch(progress: Any, config: TrainConfig) -> str:
+    """Return a line of a log: the last epoch and its losses, or what comes before the first."""
+    if not progress.history:
+        return _say(progress)
+    row = progress.history[-1]
+    epoch = f"learning rate {config.learning_rates[row['run']]:g}, epoch {row['epoch']} of {config.epochs}"
+    return f"{epoch}: training {row['training']:.4f}, {_say(progress)}"

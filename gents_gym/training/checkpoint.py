@@ -28,6 +28,8 @@ class Progress:
     history: list[dict[str, float]] = field(default_factory=list)  # a row per epoch
     candidates: list[dict[str, Any]] = field(default_factory=list)  # sizes and first validation loss of each compared
     batch: int = 0  # actions in a batch; 0: not yet known
+    batches: int = 0  # done in the epoch that has begun
+    loss: float = 0.0  # their losses' sum, over actions
 
 
 def keep_state(

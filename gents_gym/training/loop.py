@@ -1,6 +1,7 @@
 """The training loop: row sets and a configuration in, a trained sequence model out, resumable after a kill."""
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from gents_gym.training.memory import MOST, fitting_batch
 from gents_gym.training.untrained import check_rows, complete_model, new_model
 
 WARM_UP = 0.3  # share of the steps in which the learning rate rises
+KEEP_EVERY = 30.0  # seconds between two checkpoints in an epoch
 
 
 def candidates(config: TrainConfig) -> list[TrainConfig]:
@@ -42,14 +44,15 @@ def train(
 
     If there are several candidates, the one with the lowest validation loss before training is trained. A filter
     starts at a fit of the training rows, so its first loss is close to its last. Randomness comes from
-    (seed, run, epoch) alone, so a training that goes on from its checkpoint ends with the same weights as one that was
-    never stopped. The untrained model may win too: nothing worse is returned.
+    (seed, run, epoch) alone, so a training that goes on from its checkpoint, in the middle of an epoch too, ends with
+    the same weights as one that was never stopped. The untrained model may win too: nothing worse is returned.
 
     Args:
         rows: The training rows.
         validation: Rows of other actions, which choose the candidate, the epoch and the learning rate.
         config: How to train.
-        checkpoint: A file to keep the state in after every epoch, and to go on from if it exists.
+        checkpoint: A file to keep the state in before the first batch, every 30 seconds and after every epoch, and to
+            go on from if it exists.
         on_epoch: Called after the start of each of several candidates, once before the first batch, and after every
             epoch.
         on_batch: Called with each batch's loss.
@@ -58,18 +61,32 @@ def train(
     tell = on_epoch or (lambda _: None)
     plan = [plain_config(config), rows.content_hash, validation.content_hash]
     held_out = validation.choose(np.arange(min(len(validation), config.validation_actions)))
+    kept_at = -math.inf
+
+    def keep(pause: float = 0.0) -> None:
+        """Write the state, unless the last one is younger than ``pause`` seconds."""
+        nonlocal kept_at
+        if checkpoint is not None and time.monotonic() - kept_at >= pause:
+            keep_state(checkpoint, model, optimizer, best, progress, plan)
+            kept_at = time.monotonic()
+
+    def after_batch(loss: float) -> None:
+        keep(KEEP_EVERY)
+        if on_batch is not None:
+            on_batch(loss)
+
     if checkpoint is None or not checkpoint.exists():
         model, config, progress = _choose(rows, held_out, config, tell)
         optimizer = _optimizer(model, config, 0)
         best = _copy(model)
-        if checkpoint is not None and progress.candidates:
-            keep_state(checkpoint, model, optimizer, best, progress, plan)
+        keep()
     else:
         progress, tensors = read_state(checkpoint, plan)
         config = chosen_config(config, progress)
         model = new_model(rows, config, progress.run, started=False)
         optimizer = _optimizer(model, config, progress.run)
-        best = restore_state(tensors, model, optimizer, checkpoint, progress.epoch > 0)
+        best = restore_state(tensors, model, optimizer, checkpoint, progress.epoch + progress.batches > 0)
+        kept_at = time.monotonic()
     fitting = fitting_batch(model, rows, config)
     progress.batch = progress.batch or config.batch or fitting
     block = fitting_batch(model, held_out, config)
@@ -81,16 +98,15 @@ def train(
                 model = new_model(rows, config, progress.run)
                 optimizer = _optimizer(model, config, progress.run)
             continue
-        loss = _epoch(model, optimizer, rows, config, progress, fitting, on_batch)
-        progress.epoch += 1
+        loss = _epoch(model, optimizer, rows, config, progress, fitting, after_batch)
+        progress.epoch, progress.batches, progress.loss = progress.epoch + 1, 0, 0.0
         judged = _judge(model, held_out, config, block)
         row = {"run": progress.run, "epoch": progress.epoch, "training": loss, "validation": judged}
         progress.history.append(row)
         if judged < progress.best:
             progress.best, progress.best_at = judged, (progress.run, progress.epoch)
             best = _copy(model)
-        if checkpoint is not None:
-            keep_state(checkpoint, model, optimizer, best, progress, plan)
+        keep()
         tell(progress)
     model.load_state_dict(best)
     complete_model(model, rows, config)
@@ -165,29 +181,36 @@ def _epoch(
     config: TrainConfig,
     progress: Progress,
     piece: int,
-    on_batch: Callable[[float], None] | None,
+    after_batch: Callable[[float], None],
 ) -> float:
-    """Run one epoch, ``piece`` sequences of a batch at once, and return its mean training loss."""
+    """Run one epoch, or the rest of it, ``piece`` sequences of a batch at once, and return its mean training loss."""
     rng = stream(config.seed, "training", progress.run * (1 + config.epochs) + 1 + progress.epoch)
     order = rng.permutation(len(rows))
     blocks = np.array_split(order, -(-len(rows) // progress.batch))
-    total = 0.0
     for i, block in enumerate(blocks):
+        batch, at = _draw(rows, block, config, rng)
+        if i < progress.batches:
+            continue  # done before the checkpoint, and drawn again for the generator's sake alone
         share = (progress.epoch * len(blocks) + i) / (config.epochs * len(blocks))
         for group in optimizer.param_groups:
             group["lr"] = group["top"] * (_one_cycle(share) if config.schedule == "one-cycle" else 1)
-        batch = rows.resample(block, config.horizon, config.replacement, rng)
-        length = batch.outcomes.shape[1]
-        at = None
-        if config.steps is not None and config.steps < length:
-            at = torch.from_numpy(np.sort(rng.choice(length, config.steps, replace=False)))
         optimizer.zero_grad()
         loss = _add_gradients(model, batch, at, piece)
         optimizer.step()
-        total += loss * len(block)
-        if on_batch is not None:
-            on_batch(loss)
-    return total / len(rows)
+        progress.batches, progress.loss = i + 1, progress.loss + loss * len(block)
+        after_batch(loss)
+    return progress.loss / len(rows)
+
+
+def _draw(
+    rows: RowSets, actions: np.ndarray, config: TrainConfig, rng: np.random.Generator
+) -> tuple[Batch, Tensor | None]:
+    """Return fresh sequences of the actions, and the entries whose loss counts; None: all."""
+    batch = rows.resample(actions, config.horizon, config.replacement, rng)
+    length = batch.outcomes.shape[1]
+    if config.steps is None or config.steps >= length:
+        return batch, None
+    return batch, torch.from_numpy(np.sort(rng.choice(length, config.steps, replace=False)))
 
 
 def _add_gradients(model: SequenceModel, batch: Batch, at: Tensor | None, piece: int) -> float:

@@ -13,6 +13,7 @@ import pytest
 
 import gents_gym
 from gents_gym import Rollout, cli, registry
+from gents_gym.cli import news
 from gents_gym.cli.summary import summary_table
 from gents_gym.evaluation.rollout import summarize
 from gents_gym.tasks.headlines.corpus import load_corpus
@@ -363,6 +364,16 @@ def test_news_from_invented_headlines_to_an_environment(monkeypatch, capsys, tmp
     shown = capsys.readouterr().out
     assert "160 rows, 0 empty and 0 repeated ones left out: 96 train, 24 validation, 40 test" in shown
     assert f'gym.make("gents_gym/News-v0", corpus="{out}")' in shown
+    assert f'gents-gym train --env "gents_gym/News-v0(corpus={out})" --out' in shown
+    for name, found in load_corpus(out).manifest["scores"].items():
+        assert f"held-out R² {found['ridge_r2']:.2f} from 4 embedding dimensions" in shown
+        remedy = f"the embeddings say little of {name}: try more --dimensions, another --encoder, another --{name} or"
+        assert (remedy in shown) == (found["ridge_r2"] < 0.2)
+    space = ("--space", out, "--train", 0.5, "--out", tmp_path / "shared")
+    monkeypatch.setattr(news, "LOW_R2", 2)
+    assert main(monkeypatch, "news", "prepare", "--headlines", lines, *space) == 0
+    remedy = f"prepare the corpus without --space {out} and train a model on it"
+    assert capsys.readouterr().out.count(remedy) == 2
 
 
 @pytest.mark.parametrize(

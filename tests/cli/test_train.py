@@ -1,6 +1,8 @@
 """The command ``gents-gym train``."""
 
 import json
+import subprocess
+import sys
 from dataclasses import fields
 
 import numpy as np
@@ -60,6 +62,20 @@ def test_train_from_an_environment(capsys, tmp_path, command):
     assert shown[0].endswith("; " + ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items()))
     assert command("train", *SMALL, "--preset", "paper(hidden_layers=1)", "--out", tmp_path / "paper") == 0
     assert json.loads((tmp_path / "paper" / "config.json").read_text())["config"]["hidden_layers"] == 1
+
+
+def test_a_log_gets_a_line_per_epoch(tmp_path):
+    options = (*SMALL[:-4], "--epochs", 2, "--validation-actions", 20, "--learning-rates", 0.01, 0.001)
+    words = map(str, ("train", *options, "--preset", "paper", "--out", tmp_path / "model"))
+    command = [sys.executable, "-m", "gents_gym.cli", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = json.loads((tmp_path / "model" / "history.json").read_text())
+    first, *lines = done.stderr.splitlines()
+    assert first == "first epoch"
+    for line, row in zip(lines, rows, strict=True):
+        epoch = f"learning rate {(0.01, 0.001)[row['run']]:g}, epoch {row['epoch']} of 2"
+        assert line.startswith(f"{epoch}: training {row['training']:.4f}, validation {row['validation']:.4f}, best ")
+    assert len(done.stdout.splitlines()) <= 3
 
 
 def test_what_was_compared_is_printed(capsys, tmp_path, command, monkeypatch):

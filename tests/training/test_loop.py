@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from gents_gym import RowSets, preset_config, registry
 from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.tasks.synthetic import Synthetic
 from gents_gym.training import loop
+from gents_gym.training.checkpoint import read_state
 from gents_gym.training.hierarchy import PENALTIES, ridge
 from gents_gym.training.start import fit_prior_maps
 
@@ -66,6 +69,44 @@ def test_a_killed_training_ends_with_the_same_bits(preset, tmp_path):
     assert equal(weights(whole), weights(resumed))
     assert again.history == progress.history
     assert again.best_at == progress.best_at
+
+
+@presets
+def test_a_training_killed_in_an_epoch_goes_on_there_and_ends_with_the_same_bits(preset, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "KEEP_EVERY", 0)
+    config = preset_config(preset, **{**SMALL[preset], "learning_rates": (0.02, 0.01)})
+    expected = []
+    whole, progress = gents_gym.train(ROWS, HELD_OUT, config, on_batch=expected.append)
+    told = []
+
+    def stop(loss):
+        told.append(loss)
+        if len(told) % 2 == 0:  # an epoch has three
+            raise Killed
+
+    for _ in range(len(expected) // 2):
+        with pytest.raises(Killed):
+            gents_gym.train(ROWS, HELD_OUT, config, tmp_path / "state", on_batch=stop)
+    resumed, again = gents_gym.train(ROWS, HELD_OUT, config, tmp_path / "state", on_batch=stop)
+    assert told == expected  # no batch twice
+    assert equal(weights(whole), weights(resumed))
+    assert again == progress
+
+
+def test_the_state_is_kept_before_the_first_batch_and_every_30_seconds(tmp_path, monkeypatch):
+    """However long an epoch takes."""
+    seconds, path, kept = 0, tmp_path / "state", []
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: seconds))
+    config = preset_config("paper", **{**SMALL["paper"], "epochs": 1, "batch": 5, "learning_rates": (0.01,)})
+    plan = [loop.plain_config(config), ROWS.content_hash, HELD_OUT.content_hash]
+
+    def pass_time(_):
+        nonlocal seconds
+        seconds += 10
+        kept.append(read_state(path, plan)[0].batches)
+
+    gents_gym.train(ROWS, HELD_OUT, config, path, on_batch=pass_time)
+    assert kept == [0, 0, 0, 4, 4, 4, 7, 7, 7, 10, 10, 10]
 
 
 def test_a_training_killed_while_it_chooses_ends_with_the_same_bits(cheap, tmp_path, monkeypatch):

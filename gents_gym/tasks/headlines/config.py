@@ -11,11 +11,11 @@ class PrepareConfig:
     """How to prepare a corpus."""
 
     headlines: Path
-    """File of headlines: MIND's news.tsv, CSV or TSV with a header, JSON lines, or one headline per line (.txt)."""
+    """File of headlines: MIND's news.tsv, CSV or TSV with a header, JSON lines or array, or one per line (.txt)."""
     format: str = "auto"
     """mind, csv, tsv, jsonl or lines; auto: by the file's ending and first line."""
     column: str | None = None
-    """Column of a CSV, TSV or JSON lines file; none: headline or title."""
+    """Column of a CSV, TSV or JSON file, in any case; none: headline or title."""
     max_length: int = 500
     """Characters of a headline, at the most."""
     encoder: str = "minilm"

@@ -1,4 +1,4 @@
-"""Files of headlines: MIND's news.tsv, CSV, TSV, JSON lines or plain lines in, (line, text) pairs out."""
+"""Reads the distinct headlines of a file: MIND's news.tsv, CSV, TSV, JSON or plain lines."""
 
 import csv
 import json
@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from gents_gym.checks import InputError, check_choice, check_integer
 from gents_gym.files import as_path
@@ -26,8 +27,9 @@ def read_headlines(
 
     Args:
         path: The file, in UTF-8.
-        format: "mind", "csv", "tsv", "jsonl", "lines", or "auto": by the name's ending, and by the first line.
-        column: The column of a CSV, TSV or JSON lines file; None: "headline" or "title".
+        format: "mind", "csv", "tsv", "jsonl", "lines", or "auto": by the name's ending, and by the first line. A file
+            of JSON may also be one array of objects.
+        column: The column of a CSV, TSV or JSON file, in any case; None: "headline" or "title".
         max_length: A longer headline is an error: most likely it is another column.
     """
     check_integer("max_length", max_length, 1)
@@ -39,10 +41,10 @@ def read_headlines(
     readers = {"mind": _mind, "csv": _table, "tsv": _table, "jsonl": _json, "lines": _plain}
     found: dict[str, str] = {}
     counts = {"rows": 0, "empty": 0, "repeated": 0}
-    for number, raw in readers[format](lines, format, column, str(path)):
+    for place, raw in readers[format](lines, format, column, str(path)):
         text = " ".join(unicodedata.normalize("NFC", raw).split())
         if len(text) > max_length:
-            rule = f"headlines must have at most {max_length} characters, got {len(text)} in line {number} of '{path}'"
+            rule = f"headlines must have at most {max_length} characters, got {len(text)} in {place} of '{path}'"
             raise InputError(f"{rule}: name the right --column or --format, or raise --max-length")
         key = unicodedata.normalize("NFKC", text).casefold()
         counts["rows"] += 1
@@ -77,21 +79,22 @@ def _guess(path: Path, lines: list[str]) -> str:
     return "mind" if format == "tsv" and MIND_ROW.match(lines[0]) else format
 
 
-def _plain(lines: list[str], format: str, column: str | None, path: str) -> Iterator[tuple[int, str]]:
-    yield from enumerate(lines, start=1)
+def _plain(lines: list[str], format: str, column: str | None, path: str) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(lines, start=1):
+        yield f"line {number}", line
 
 
-def _mind(lines: list[str], format: str, column: str | None, path: str) -> Iterator[tuple[int, str]]:
+def _mind(lines: list[str], format: str, column: str | None, path: str) -> Iterator[tuple[str, str]]:
     """Yield column 4; tabs separate and quotes mean nothing."""
     for number, line in enumerate(lines, start=1):
         cells = line.split("\t")
         if len(cells) <= MIND_TITLE and line:
             where = f"{len(cells)} columns in line {number} of '{path}'"
             raise InputError(f"a row of MIND's news.tsv must have a title in column 4, got {where}")
-        yield number, cells[MIND_TITLE] if line else ""
+        yield f"line {number}", cells[MIND_TITLE] if line else ""
 
 
-def _table(lines: list[str], format: str, column: str | None, path: str) -> Iterator[tuple[int, str]]:
+def _table(lines: list[str], format: str, column: str | None, path: str) -> Iterator[tuple[str, str]]:
     # Strict: a quote that is opened by mistake would join rows in silence.
     reader = csv.reader((line + "\n" for line in lines), delimiter="," if format == "csv" else "\t", strict=True)
     try:
@@ -101,35 +104,56 @@ def _table(lines: list[str], format: str, column: str | None, path: str) -> Iter
             if row and len(row) <= index:
                 where = f"{len(row)} columns in line {reader.line_num} of '{path}'"
                 raise InputError(f"every row must have the column {header[index]!r}, got {where}")
-            yield reader.line_num, row[index] if row else ""
+            yield f"line {reader.line_num}", row[index] if row else ""
     except csv.Error as error:
         rule = f"headlines must be a {format.upper()} file, got '{path}' ({error} in line {reader.line_num})"
         raise InputError(f"{rule}: close quoted cells and double their quotes, or give JSON lines") from error
 
 
-def _json(lines: list[str], format: str, column: str | None, path: str) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            yield number, ""
+def _json(lines: list[str], format: str, column: str | None, path: str) -> Iterator[tuple[str, str]]:
+    for place, row in _objects(lines, path):
+        if row == "":
+            yield place, ""
             continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"every line must be a JSON object, got line {number} of '{path}' ({error})") from error
         if not isinstance(row, dict):
-            raise InputError(
-                f"every line must be a JSON object, got a {type(row).__name__} in line {number} of '{path}'"
-            )
-        value = row[_column(column, list(row), f"line {number} of '{path}'")]
+            every = place.split()[0]
+            raise InputError(f"every {every} must be a JSON object, got a {type(row).__name__} in {place} of '{path}'")
+        value = row[_column(column, list(row), f"{place} of '{path}'")]
         if value is not None and not (isinstance(value, str) and SURROGATE.search(value) is None):
-            raise InputError(f"headlines must be texts, got {value!r} in line {number} of '{path}'")
-        yield number, value or ""
+            raise InputError(f"headlines must be texts, got {value!r} in {place} of '{path}'")
+        yield place, value or ""
+
+
+def _objects(lines: list[str], path: str) -> Iterator[tuple[str, Any]]:
+    """Yield the values of JSON lines, an empty text for an empty line; or the entries of the array that the file is."""
+    if next((line for line in lines if line.strip()), "").lstrip().startswith("["):
+        rule = "a file that begins with [ must be one JSON array of objects"
+        for number, row in enumerate(_parse("\n".join(lines), f"{rule}, got '{path}'"), start=1):
+            yield f"entry {number}", row
+        return
+    for number, line in enumerate(lines, start=1):
+        rule = f"every line must be a JSON object, got line {number} of '{path}'"
+        yield f"line {number}", _parse(line, rule) if line.strip() else ""
+
+
+def _parse(text: str, rule: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{rule} ({error})") from error
 
 
 def _column(column: str | None, known: list[str], where: str) -> str:
-    wanted = COLUMNS if column is None else (column,)
-    found = next((name for name in wanted if name in known), None)
-    if found is None:
+    """Return the wanted one of the ``known`` columns; case counts only between names that differ in nothing else."""
+    wanted = COLUMNS if column is None else (str(column),)
+    if column is not None and known.count(column) == 1:
+        return column
+    matches = ([name for name in known if name.casefold() == want.casefold()] for want in wanted)
+    found = next((names for names in matches if names), [])
+    if len(found) > 1:
+        hint = "rename one" if len(set(found)) == 1 else "say --column, in its case"
+        raise InputError(f"headlines must have one column {found[0]!r}, got {where} with {found}: {hint}")
+    if not found:
         rule = " or ".join(repr(name) for name in wanted)
         raise InputError(f"headlines must have a column {rule}, got {where} with {known[:20]}: say --column")
-    return found
+    return found[0]

@@ -1,8 +1,11 @@
 """Preparing a corpus: splits, normalisation and projection by hand, killed runs, bad input."""
 
 import json
+import re
+import shlex
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -79,6 +82,26 @@ def test_the_environment_plays_it(config, tmp_path):
     observation, info = env.reset(seed=0)
     assert observation["action_features"].shape == (10, 3)
     assert set(info["texts"]) <= set(HEADLINES)
+
+
+def test_the_command_for_mind_on_the_page_prepares_a_file_of_its_form(config, tmp_path, monkeypatch, run_command):
+    """Eight columns that tabs separate, no header; the paper's models are replaced by tiny ones."""
+    page = (Path(__file__).parents[3] / "docs" / "news.md").read_text().replace("\\\n", " ")
+    (line,) = re.findall(r"^gents-gym (news prepare .*--pooling cls .*)$", page, re.MULTILINE)
+    words = shlex.split(line)
+    small = {"--train": 120, "--validation": 30}
+    small |= {f"--{kind}": getattr(config, kind) for kind in ("encoder", "sentiment", "formality")}
+    for option, value in small.items():
+        words[words.index(option) + 1] = value
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "MINDlarge_train").mkdir()
+    rows = [f"N{i}\tnews\tworld\t{text}\tAn abstract\thttps://x/{i}\t[]\t[]\n" for i, text in enumerate(HEADLINES)]
+    (tmp_path / "MINDlarge_train" / "news.tsv").write_text("".join(rows))
+    assert run_command(*words) == 0
+    corpus = load_corpus(tmp_path / "mind")
+    assert corpus.texts.tolist() == HEADLINES
+    assert corpus.manifest["sizes"] == {"train": 120, "validation": 30, "test": 50}
+    assert corpus.manifest["plan"]["config"]["pooling"] == "cls"
 
 
 class KilledError(Exception):

@@ -64,6 +64,29 @@ def test_json_lines(tmp_path):
     assert counts == {"rows": 5, "empty": 3, "repeated": 1}
 
 
+@pytest.mark.parametrize("name", ["Title", "HEADLINE", " title ", "headLine"])
+def test_columns_match_in_any_case(tmp_path, name):
+    for ending, separator in (("csv", ","), ("tsv", "\t")):
+        path = write(tmp_path, f"a.{ending}", f"Id{separator}{name}\n1{separator}One\n")
+        assert read_headlines(path)[0] == ["One"]
+        assert read_headlines(path, column=name.strip().swapcase())[0] == ["One"]
+    assert read_headlines(write(tmp_path, "a.jsonl", json.dumps({name.strip(): "One"})))[0] == ["One"]
+
+
+def test_a_column_named_in_its_case_is_taken_among_others(tmp_path):
+    path = write(tmp_path, "a.csv", "title,Title\none,two\n")
+    assert read_headlines(path, column="title")[0] == ["one"]
+    assert read_headlines(path, column="Title")[0] == ["two"]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_json_array(tmp_path, indent):
+    rows = [{"id": 1, "Title": "One"}, {"Title": None}, {"Title": "Two\nlines"}, {"Title": "ONE"}]
+    texts, counts = read_headlines(write(tmp_path, "a.json", "\n" + json.dumps(rows, indent=indent) + "\n"))
+    assert texts == ["One", "Two lines"]
+    assert counts == {"rows": 4, "empty": 1, "repeated": 1}
+
+
 def test_plain_lines(tmp_path):
     assert read_headlines(write(tmp_path, "a.txt", 'One, "two"\r\n\r\n  Three\t four \n'))[0] == [
         'One, "two"',
@@ -88,7 +111,16 @@ def test_plain_lines(tmp_path):
         ("a.jsonl", '{"title": "half an emoji \\ud83d"}', {}, r"headlines must be texts, got 'half .*ud83d' in line 1"),
         ("a.jsonl", '{"title": ' + "[" * 100_000, {}, "every line must be a JSON object, got line 1 of"),
         ("a.jsonl", '{"title": 3}', {}, "headlines must be texts, got 3 in line 1"),
-        ("a.jsonl", '["title"]', {}, "every line must be a JSON object, got a list in line 1"),
+        ("a.jsonl", '["title"]', {}, "every entry must be a JSON object, got a str in entry 1 of"),
+        ("a.jsonl", "3", {}, "every line must be a JSON object, got a int in line 1 of"),
+        ("a.json", '[{"title": "a"},\n', {}, "must be one JSON array of objects, got .*line 1 column 17"),
+        ("a.json", '[{"title": "a"}]\n[]', {}, "must be one JSON array of objects, got .*Extra data: line 2"),
+        ("a.json", '[{"title": "a"}, {"t": 1}]', {}, r"'headline' or 'title', got entry 2 of .* with \['t'\]"),
+        ("a.json", json.dumps([{"title": "x" * 501}]), {}, "at most 500 characters, got 501 in entry 1 of"),
+        ("a.csv", "title,Title\n1,2\n", {}, r"one column 'title', got .* with \['title', 'Title'\]: say --column"),
+        ("a.csv", "title,Title\n1,2\n", {"column": "TITLE"}, r"one column 'title', got .*: say --column, in its case"),
+        ("a.csv", "title,title\n1,2\n", {"column": "title"}, r"with \['title', 'title'\]: rename one"),
+        ("a.jsonl", '{"title": "a", "TITLE": "b"}', {}, "one column 'title', got line 1 of .*: say --column"),
         ("a.jsonl", '{"title"', {}, "every line must be a JSON object, got line 1 of"),
         ("a.jsonl", '{"title": "a"}\n{"t": "b"}', {}, r"'headline' or 'title', got line 2 of .* with \['t'\]"),
         ("a.tsv", "N1\ta\tb\tc\nN2\tx\n", {}, "must have a title in column 4, got 2 columns in line 2"),
