@@ -8,11 +8,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from gents_gym.checks import check_integer
+from gents_gym.checks import check_integer, check_memory
 from gents_gym.models.belief import Kernel, RowByRow
-from gents_gym.models.context_kernel import ContextRows, context_network, map_contexts
+from gents_gym.models.context_kernel import ContextRows, context_network, context_weights, map_contexts
 from gents_gym.models.paper_kernel import impute_paper, read_head
 from gents_gym.models.sequence import SequenceModel
+
+LAYER = 500  # weights that a layer's Python objects weigh as much as
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,10 @@ class PaperConfig:
             check_integer(name, getattr(self, name), 1)
         for name in ("hidden_layers", "context_features"):
             check_integer(name, getattr(self, name), 0)
+        size = self.context_features or self.context_dim
+        weights = self.hidden_layers * (self.width**2 + LAYER) + self.width * size**2 + context_weights(self)
+        names = ("hidden_layers", "width", "context_dim", "context_features", "context_width")
+        check_memory(4 * weights, **{name: getattr(self, name) for name in names})
 
 
 class PaperState(NamedTuple):

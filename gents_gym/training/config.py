@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from gents_gym import registry
-from gents_gym.checks import InputError, check_choice, check_flag, check_integer, check_number
+from gents_gym.checks import InputError, check_choice, check_flag, check_integer, check_number, check_repeats
 
 if TYPE_CHECKING:
     from gents_gym.models.sequence import SequenceModel
@@ -48,13 +48,14 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        for name in ("horizon", "epochs", "validation_actions"):
+        for name in ("horizon", "validation_actions"):
             check_integer(name, getattr(self, name), 1)
+        check_repeats("epochs", self.epochs)
         for name in ("batch", "steps"):
             if getattr(self, name) is not None:
                 check_integer(name, getattr(self, name), 1)
-        if not self.learning_rates:
-            raise InputError("learning_rates must name at least one, got none")
+        if not isinstance(self.learning_rates, tuple | list) or not self.learning_rates:
+            raise InputError(f"learning_rates must be a list of at least one, got {self.learning_rates!r}")
         for rate in self.learning_rates:
             check_number("learning_rates", rate, 0, above=True)
         check_number("weight_decay", self.weight_decay, 0)

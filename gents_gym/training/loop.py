@@ -16,7 +16,7 @@ from gents_gym.randomness import stream
 from gents_gym.training.checkpoint import Progress, keep_state, read_state, restore_state
 from gents_gym.training.config import TrainConfig, plain_config
 from gents_gym.training.data import RowSets
-from gents_gym.training.memory import MOST, fitting_batch
+from gents_gym.training.memory import MOST, fitting_batch, training_batch
 from gents_gym.training.untrained import check_rows, complete_model, new_model
 
 WARM_UP = 0.3  # share of the steps in which the learning rate rises
@@ -70,7 +70,7 @@ def train(
         model = new_model(rows, config, progress.run, started=False)
         optimizer = _optimizer(model, config, progress.run)
         best = restore_state(tensors, model, optimizer, checkpoint, progress.epoch > 0)
-    progress.batch = progress.batch or config.batch or fitting_batch(model, rows, config)
+    progress.batch = progress.batch or training_batch(model, rows, config)
     block = fitting_batch(model, held_out, config)
     tell(progress)
     while progress.run < len(config.learning_rates):

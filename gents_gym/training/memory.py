@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gents_gym.checks import check_memory
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.models.tree import tree_leaves
 from gents_gym.training.config import TrainConfig
@@ -20,21 +21,39 @@ def fitting_batch(model: SequenceModel, rows: RowSets, config: TrainConfig) -> i
     return int(np.clip(config.memory * GIGABYTE // each, 1, MOST))
 
 
+def training_batch(model: SequenceModel, rows: RowSets, config: TrainConfig) -> int:
+    """Return the configured batch, or how many sequences fit; raise if the machine's memory cannot hold the former."""
+    if config.batch is None:
+        return fitting_batch(model, rows, config)
+    if (n_actions := min(config.batch, len(rows))) > MOST:
+        check_memory(n_actions * _added_bytes(model, rows, config), batch=config.batch)
+    return config.batch
+
+
 def sequence_bytes(model: SequenceModel, rows: RowSets, config: TrainConfig) -> int:
     """Return how many bytes one of the longest sequences takes, at most, until its gradient is computed.
 
     That is what a second sequence adds to what automatic differentiation keeps of one, weights excluded, and three
     states of the model per row. States are dropped, but up to as much was measured to be lost between what is kept.
     """
-    counts = np.diff(rows.offsets)
-    one, two = (_kept_bytes(model, rows, np.full(n, np.argmax(counts)), config) for n in (1, 2))
-    length = config.horizon if config.replacement else min(config.horizon, int(counts.max()))
+    longest = int(np.diff(rows.offsets).max())
+    length = config.horizon if config.replacement else min(config.horizon, longest)
     state = model.start(torch.from_numpy(rows.action_features[:1].copy()))
-    return two - one + LOST * length * sum(leaf.nbytes for leaf in tree_leaves(state))
+    lost = LOST * length * sum(leaf.nbytes for leaf in tree_leaves(state))
+    return _added_bytes(model, rows, config) + lost
+
+
+def _added_bytes(model: SequenceModel, rows: RowSets, config: TrainConfig) -> int:
+    """Return what a second one of the longest sequences adds to what automatic differentiation keeps of one."""
+    longest = np.argmax(np.diff(rows.offsets))
+    one, two = (_kept_bytes(model, rows, np.full(n, longest), config) for n in (1, 2))
+    return two - one
 
 
 def _kept_bytes(model: SequenceModel, rows: RowSets, actions: np.ndarray, config: TrainConfig) -> int:
     """Return the bytes of all tensors that automatic differentiation keeps of the actions' sequences."""
+    if config.replacement:
+        check_memory(4 * config.horizon * rows.contexts.shape[1], horizon=config.horizon)
     batch = rows.resample(actions, config.horizon, config.replacement, np.random.default_rng(0))
     length = batch.outcomes.shape[1]
     at = None if config.steps is None else torch.linspace(0, length - 1, min(config.steps, length)).long()
