@@ -53,14 +53,12 @@ def as_path(name: str, value: Any) -> Path:
         raise InputTypeError(f"{name} must be a path, got {value!r}") from error
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            raise InputError(
-                f"{name} must be a path of names that the system takes, got {value!r}, too long"
-            ) from error
+            raise InputError(f"{name} must be a path, got a name that is too long, {value!r}") from error
     return path
 
 
 def check_target(name: str, value: Any) -> Path:
-    """Return ``value`` as a path, or raise if nothing can be written there: for commands that work before they write."""
+    """Return ``value`` as a path, or raise if nothing can be written there: for what works long before it writes."""
     path = as_path(name, value)
     try:
         place = _existing(path.absolute())
