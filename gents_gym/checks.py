@@ -125,6 +125,14 @@ def check_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def check_type(name: str, value: Any, wanted: Any) -> Any:
+    """Return ``value``, or raise unless it is an instance of ``wanted``; Callable is a type too."""
+    if not isinstance(value, wanted):
+        told = getattr(wanted, "__name__", wanted)
+        raise InputTypeError(f"{name} must be a {told}, got {value!r}")
+    return value
+
+
 def check_choice(kind: str, value: Any, choices: Iterable[str]) -> str:
     """Return ``value``, or raise with the nearest of ``choices`` as a suggestion."""
     known = list(choices)
@@ -154,6 +162,8 @@ def check_array(name: str, value: Any, axes: str, shape: tuple[int, ...], dtype:
         if array.dtype != dtype:
             with np.errstate(over="ignore"):  # what the type cannot hold is infinite, and refused below
                 array = array.astype(dtype)
+    except MemoryError as error:
+        raise InputError(f"{name} must be an array that fits into memory, got {_sort(value)}") from error
     except (TypeError, ValueError, OverflowError) as error:
         what = "whole numbers" if np.dtype(dtype).kind != "f" else "numbers"
         raise InputTypeError(f"{name} must be an array of {what}, got {_sort(value)}") from error

@@ -6,7 +6,15 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from gents_gym import registry
-from gents_gym.checks import InputError, check_choice, check_flag, check_integer, check_number, check_repeats
+from gents_gym.checks import (
+    InputError,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_number,
+    check_repeats,
+    check_type,
+)
 
 if TYPE_CHECKING:
     from gents_gym.models.sequence import SequenceModel
@@ -69,7 +77,7 @@ class TrainConfig:
         config_class = preset_class(self.preset).config_class
         given = ("action_dim", "context_dim", "likelihood")  # by the rows
         own = [entry.name for entry in fields(config_class) if entry.name not in given]
-        for name in self.model:
+        for name in check_type("model", self.model, Mapping):
             check_choice(f"size of a {self.preset} model:", name, own)
         config_class(action_dim=1, context_dim=1, **self.model)  # checks the sizes
 
@@ -78,7 +86,7 @@ def preset_class(preset: str) -> "type[SequenceModel]":
     """Return the class of models that a preset trains; any kind of model is a preset by its own name."""
     from gents_gym.models.load import model_class, model_kinds  # with torch, which reading options does not need
 
-    if ":" in str(preset):
+    if ":" in check_type("preset", preset, str):
         return model_class(preset)
     kinds = {**{kind: kind for kind in model_kinds()}, **{name: row["kind"] for name, row in registry.PRESETS.items()}}
     return model_class(kinds[check_choice("preset", preset, kinds)])
@@ -94,6 +102,7 @@ def preset_config(preset: str, setting: str | None = None, **changes: Any) -> Tr
         **changes: Fields of :class:`TrainConfig`; sizes in ``model`` are added to the preset's.
     """
     preset_class(preset)
+    check_type("setting", setting, str | None)
     chosen = {**registry.PRESETS.get(preset, {}), **registry.PRESET_CHANGES.get(setting or "", {}).get(preset, {})}
     chosen.pop("kind", None)
     sizes = {**chosen.get("model", {}), **changes.pop("model", {})}

@@ -369,7 +369,7 @@ def test_news_from_invented_headlines_to_an_environment(monkeypatch, capsys, tmp
     ("arguments", "message"),
     [
         (["invent", "--count", "0", "--out", "x"], "count must be at least 1, got 0"),
-        (["invent", "--out", "lines.txt"], "out must be a new file, got 'lines.txt'"),
+        (["invent", "--out", "lines.txt"], "out must be a new file in a folder that exists, got 'lines.txt'"),
         (["prepare", "--headlines", "no.txt", "--out", "x"], "headlines must be a readable file, got 'no.txt'"),
         (["prepare", "--headlines", "lines.txt", "--out", "x"], "the split 'train' must have at least 20 headlines"),
         (["prepare", "--headlines", "lines.txt"], "--out"),
