@@ -200,7 +200,7 @@ def check_actions(value: Any, n_tasks: int, n_actions: int) -> np.ndarray:
     """Return ``value`` as (B,) action numbers, or raise unless each lies in [0, n_actions)."""
     try:
         actions = np.asarray(value)
-    except ValueError:  # a ragged list
+    except (ValueError, MemoryError):  # a ragged list, or an endless range
         raise InputError(f"action must have shape (B,)=({n_tasks},), got {value!r}") from None
     if actions.shape != (n_tasks,):
         raise InputError(f"action must have shape (B,)=({n_tasks},), got {actions.shape}")

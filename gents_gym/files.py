@@ -53,7 +53,7 @@ def as_path(name: str, value: Any) -> Path:
         raise InputTypeError(f"{name} must be a path, got {value!r}") from error
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            raise InputError(f"{name} must be a path, got a name that is too long, {value!r}") from error
+            raise InputError(f"{name} must be a path, got '{path}' ({error.strerror})") from error
     return path
 
 

@@ -62,8 +62,8 @@ class TrainConfig:
         for name in ("batch", "steps"):
             if getattr(self, name) is not None:
                 check_integer(name, getattr(self, name), 1)
-        if not isinstance(self.learning_rates, tuple | list) or not self.learning_rates:
-            raise InputError(f"learning_rates must be a list of at least one, got {self.learning_rates!r}")
+        if not check_type("learning_rates", self.learning_rates, tuple | list):
+            raise InputError("learning_rates must name at least one, got none")
         for rate in self.learning_rates:
             check_number("learning_rates", rate, 0, above=True)
         check_number("weight_decay", self.weight_decay, 0)
