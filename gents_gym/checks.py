@@ -3,12 +3,19 @@
 import difflib
 import importlib
 import math
+import os
+import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 NUMBERS = "biuf"  # kinds of array that are real numbers
+UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")
+LONGEST = 10**6  # times that anything is repeated: each takes a millisecond or more
 
 
 class InputError(ValueError):
@@ -56,11 +63,74 @@ def check_number(name: str, value: Any, minimum: float = -math.inf, *, above: bo
     return float(value)
 
 
+def check_repeats(name: str, value: Any, minimum: int = 1) -> int:
+    """Return ``value`` as an int, or raise unless it is a whole number of repeats that end within days."""
+    if (number := check_integer(name, value, minimum)) > LONGEST:
+        raise InputError(f"{name} must be at most {LONGEST}, or it takes weeks to years, got {value}")
+    return number
+
+
+def check_count(name: str, values: Any) -> int:
+    """Return how many ``values`` there are, or raise unless they are in a list or the like."""
+    try:
+        return len(values)
+    except OverflowError:  # of a range with more than any memory holds
+        return sys.maxsize
+    except TypeError:
+        raise InputTypeError(f"{name} must be a list of whole numbers, got {values!r}") from None
+
+
+@cache
+def machine_memory() -> float:
+    """Return how many bytes this process may use, by the machine, the container or ``ulimit -v``."""
+    limits = []
+    with suppress(AttributeError, ValueError, OSError):  # not on Windows
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    with suppress(ValueError, OSError):  # no control group, or one without a limit
+        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    with suppress(ImportError):
+        import resource
+
+        limits += [limit for limit in resource.getrlimit(resource.RLIMIT_AS) if limit != resource.RLIM_INFINITY]
+    return min(limits, default=math.inf)
+
+
+def check_memory(n_bytes: int, **sizes: int) -> None:
+    """Raise if arrays of ``sizes`` take more than all memory.
+
+    Systems promise more memory than they have and end a process that uses it, so a MemoryError is not enough.
+
+    Args:
+        n_bytes: What the arrays take, counted low, so that nothing is refused that fits.
+        **sizes: The arguments that decide it, for the error.
+    """
+    if n_bytes > (memory := machine_memory()):
+        asked = ", ".join(f"{name}={value}" for name, value in sizes.items())
+        rule = f"{asked} must fit into this machine's {_readable(int(memory))} of memory"
+        raise InputError(f"{rule}, got sizes that take {_readable(n_bytes)} or more")
+
+
+def _readable(n_bytes: int) -> str:
+    for unit in UNITS:
+        if n_bytes < 1000:
+            return f"{n_bytes} {unit}"
+        n_bytes //= 1000
+    return f"1000 {UNITS[-1]}"
+
+
 def check_flag(name: str, value: Any) -> bool:
     """Return ``value`` as a bool, or raise unless it is one."""
     if not isinstance(value, bool | np.bool_):
         raise InputTypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
+
+
+def check_type(name: str, value: Any, wanted: Any) -> Any:
+    """Return ``value``, or raise unless it is an instance of ``wanted``; Callable is a type too."""
+    if not isinstance(value, wanted):
+        told = getattr(wanted, "__name__", wanted)
+        raise InputTypeError(f"{name} must be a {told}, got {value!r}")
+    return value
 
 
 def check_choice(kind: str, value: Any, choices: Iterable[str]) -> str:
@@ -92,6 +162,8 @@ def check_array(name: str, value: Any, axes: str, shape: tuple[int, ...], dtype:
         if array.dtype != dtype:
             with np.errstate(over="ignore"):  # what the type cannot hold is infinite, and refused below
                 array = array.astype(dtype)
+    except MemoryError as error:
+        raise InputError(f"{name} must be an array that fits into memory, got {_sort(value)}") from error
     except (TypeError, ValueError, OverflowError) as error:
         what = "whole numbers" if np.dtype(dtype).kind != "f" else "numbers"
         raise InputTypeError(f"{name} must be an array of {what}, got {_sort(value)}") from error
@@ -128,7 +200,7 @@ def check_actions(value: Any, n_tasks: int, n_actions: int) -> np.ndarray:
     """Return ``value`` as (B,) action numbers, or raise unless each lies in [0, n_actions)."""
     try:
         actions = np.asarray(value)
-    except ValueError:  # a ragged list
+    except (ValueError, MemoryError):  # a ragged list, or an endless range
         raise InputError(f"action must have shape (B,)=({n_tasks},), got {value!r}") from None
     if actions.shape != (n_tasks,):
         raise InputError(f"action must have shape (B,)=({n_tasks},), got {actions.shape}")

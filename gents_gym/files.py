@@ -3,6 +3,7 @@
 A run that fills a folder keeps its plan there, so that a killed one can go on.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.checks import InputError
+from gents_gym.checks import InputError, InputTypeError
 
 PART = ".gents_gym.part"  # ending of a file that is being written; nobody else's
 PLAN = "run.json"  # what an unfinished run in a folder is about to do
@@ -25,7 +26,7 @@ PLAN = "run.json"  # what an unfinished run in a folder is about to do
 def write_whole(path: str | Path, data: bytes) -> Path:
     """Write ``data`` to ``path`` so that no reader, and no crash, ever meets a part of it; the umask holds."""
     path = as_path("path", path)
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise InputError(f"path must lie in a folder that exists, got '{path}'")
     if path.is_dir():
         raise InputError(f"path must be a file, got the folder '{path}'")
@@ -45,9 +46,43 @@ def write_whole(path: str | Path, data: bytes) -> Path:
 
 def as_path(name: str, value: Any) -> Path:
     """Return ``value`` as a path, or raise unless it can be one."""
-    if not isinstance(value, str | os.PathLike) or isinstance(value, bytes) or "\0" in str(value):
-        raise InputError(f"{name} must be a path, got {value!r}")
-    return Path(value)
+    try:
+        path = Path(value)
+        os.lstat(path)
+    except (TypeError, ValueError) as error:  # the latter of a NUL, or of what the file system's encoding lacks
+        raise InputTypeError(f"{name} must be a path, got {value!r}") from error
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise InputError(f"{name} must be a path, got '{path}' ({error.strerror})") from error
+    return path
+
+
+def check_target(name: str, value: Any) -> Path:
+    """Return ``value`` as a path, or raise if nothing can be written there: for what works long before it writes."""
+    path = as_path(name, value)
+    try:
+        place = _existing(path.absolute())
+        with tempfile.TemporaryFile(dir=place if place.is_dir() else place.parent):
+            return path
+    except OSError as error:
+        raise InputError(f"{name} must be a place that can be written, got '{path}' ({error.strerror})") from error
+
+
+def new_file(name: str, value: Any) -> Path:
+    """Return ``value`` as a path, or raise unless a new file can be written there."""
+    path = check_target(name, value)
+    if os.path.lexists(path) or not os.path.isdir(path.parent):
+        raise InputError(f"{name} must be a new file in a folder that exists, got '{path}'")
+    return path
+
+
+def _existing(path: Path) -> Path:
+    """Return the path if it exists, or else the nearest folder above it that does."""
+    try:
+        os.stat(path)
+        return path
+    except FileNotFoundError:
+        return _existing(path.parent)
 
 
 def check_file(name: str, path: str | Path) -> None:

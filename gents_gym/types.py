@@ -46,7 +46,7 @@ def _check_texts(value: Any, shape: tuple[int, int]) -> np.ndarray:
     """Return ``value`` as an array of str objects, or raise unless it has ``shape`` and holds nothing else."""
     try:
         texts = np.array(value, object)
-    except ValueError:  # a ragged list
+    except (ValueError, MemoryError):  # a ragged list, or an endless range
         texts = np.empty(0, object)
     if texts.shape != shape or not all(isinstance(text, str) for text in texts.flat):
         raise InputError(f"texts must be texts of shape (B, A)={shape}, got shape {texts.shape}")

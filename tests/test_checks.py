@@ -11,10 +11,23 @@ from gents_gym.checks import (
     check_choice,
     check_flag,
     check_integer,
+    check_memory,
     check_number,
     check_option,
+    machine_memory,
     need,
 )
+
+
+def test_sizes_must_fit_into_the_memory_that_there_is():
+    with open("/proc/meminfo") as file:
+        total = 1024 * int(next(line for line in file if line.startswith("MemTotal")).split()[1])
+    assert 0 < machine_memory() <= 1.01 * total
+    check_memory(int(machine_memory()), rows=3)
+    with pytest.raises(InputError, match=r"rows=3, width=2 must fit into this machine's \d+ .B of memory, got sizes"):
+        check_memory(int(machine_memory()) + 1, rows=3, width=2)
+    with pytest.raises(InputError, match="that take 1000 YB or more"):
+        check_memory(10**400, rows=3)
 
 
 def test_an_optional_module_is_there_or_told_with_its_extra():

@@ -19,33 +19,40 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from gents_gym import (
+    BanditVectorEnv,
     EvaluationConfig,
     InputError,
+    RowSets,
     Tasks,
     cli,
     evaluate,
+    load_model,
     load_results,
     make_agent,
     make_policy,
     make_tasks,
+    preset_config,
     rollout,
+    train,
 )
 from gents_gym.checks import check_actions, check_array, check_choice, check_flag, check_integer, check_number
 from gents_gym.construct import get_policy
 from gents_gym.evaluation import store
 from gents_gym.evaluation.environments import find_distribution, make_envs
 from gents_gym.evaluation.grid import plan
-from gents_gym.files import new_folder, write_whole
+from gents_gym.files import check_target, new_file, new_folder, write_whole
 from gents_gym.report.comparison import compare
 from gents_gym.report.report import write_report
 from gents_gym.specs import check_registered, parse_spec
 from gents_gym.tasks.headlines.corpus import BUNDLED, load_corpus
 from gents_gym.tasks.headlines.read import read_headlines
 from gents_gym.tasks.synthetic import Synthetic
+from gents_gym.training.config import TrainConfig
 
 MORE = int(os.environ.get("FUZZ", "1"))
 SECONDS = 30  # that no case takes
 SMALL = "gents_gym/Synthetic-v0(horizon=2)"
+MODEL = load_model("synthetic-filter")
 WORDS = (
     "", " ", "a\0b", "x" * 300, "é\u2028", "-1", "1e999", "nan", "None", "..", "/", "/dev/null/x", "logistic(", "()",
     "os:system", "os:system(command=false)", "builtins:print", "gents_gym:", ":", "a:b:c", "linucb", "logistic",
@@ -57,7 +64,7 @@ WORDS = (
 ODD = (
     None, True, False, 0, 1, -1, 1.5, math.nan, math.inf, 10**30, -(10**30), b"x", (), [], {}, {"a": 1}, (1,), [None],
     ..., len, object(), object, np.zeros(0), np.zeros((2, 3)), np.ones(2) + 1j, np.array("x"), np.array([{}]),
-    np.float32(2), np.int64(1), {1, 2}, range(3),
+    np.float32(2), np.int64(1), {1, 2}, range(3), 10**14, range(10**14), range(10**30), [0.5, 1.5],
 )  # fmt: skip
 odd = st.sampled_from(ODD) | st.sampled_from(WORDS) | st.text(max_size=12) | st.integers(-3, 3)
 few = settings(
@@ -102,7 +109,27 @@ FUNCTIONS = {
     "make_envs": lambda value: make_envs(value, 1),
     "load_results": load_results,
     "write_report": lambda value: write_report("nowhere", value),
-    "write_whole": lambda value: write_whole(value, b"x") if len(str(value)) < 200 else None,  # else an OSError
+    "write_whole": lambda value: write_whole(value, b"x"),
+    "check_target": lambda value: check_target("out", value),
+    "new_file": lambda value: new_file("out", value),
+    "sample": lambda value: Synthetic(horizon=2).sample(0, value),
+    "sample_actions": lambda value: Synthetic().sample_actions(0, value, 2),
+    "n_rows": lambda value: Synthetic().sample_actions(0, [0], value),
+    "horizon": lambda value: Synthetic(horizon=value).sample(0, [0]),
+    "n_actions": lambda value: Synthetic(n_actions=value, horizon=2).sample(0, [0]),
+    "num_envs": lambda value: BanditVectorEnv("synthetic", value, horizon=2),
+    "load_model": load_model,
+    "save": lambda value: Synthetic(horizon=2).sample(0, [0]).save(value),
+    "save_pretrained": lambda value: MODEL.save_pretrained(value) if value != "/" else None,
+    "preset": preset_config,
+    "setting": lambda value: preset_config("filter", value),
+    "learning_rates": lambda value: preset_config("filter", learning_rates=value),
+    "epochs": lambda value: preset_config("filter", epochs=value),
+    "sizes": lambda value: TrainConfig("filter", value),
+    "prior_width": lambda value: preset_config("filter", model={"prior_width": value}),
+    "offsets": lambda value: RowSets(np.zeros((2, 1)), np.zeros((4, 1)), np.zeros(4), value),
+    "choose": lambda value: RowSets(np.zeros((2, 1)), np.zeros((4, 1)), np.zeros(4), [0, 2, 4]).choose(value),
+    "train rows": lambda value: train(value, value, preset_config("filter")),
     "new_folder": lambda value: new_folder("out", value),
     "load_corpus": lambda value: load_corpus(value),
     "read_headlines": read_headlines,

@@ -7,7 +7,7 @@ import numpy as np
 
 from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
 from gents_gym.agents.policy import FittedPolicy, check_policy, choose_policy
-from gents_gym.checks import InputError, check_flag, check_integer, check_number
+from gents_gym.checks import InputError, check_flag, check_integer, check_memory, check_number
 from gents_gym.models.contexts import check_contexts
 from gents_gym.models.load import check_model_name, resolve_model
 from gents_gym.types import Model, PolicyClass, TaskInfo
@@ -53,6 +53,9 @@ class TSGen:
         """Face B new tasks."""
         if self.m is None and info.horizon is None:
             raise InputError("m must be given where the horizon is not known, got None")
+        n_rows = info.horizon if self.m is None else self.m
+        numbers = len(rngs) * self.samples * int(n_rows or 0) * (info.n_actions + info.context_dim)
+        check_memory(4 * numbers, samples=self.samples, m=n_rows or 0, tasks=len(rngs))
         self._held = BeliefHolder(self.model, info, rngs)
         self._policy = choose_policy(self.policy, self._held.model, info)
         if self.m is not None:

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from gents_gym.checks import InputError, check_integer
 from gents_gym.evaluation.environments import env_distribution
-from gents_gym.files import write_whole
+from gents_gym.files import new_file, write_whole
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class MeasureLosses:
         from gents_gym.models.load import bundled_models, load_model
         from gents_gym.training.losses import draw_losses_by_step, exact_model, measure
 
-        if self.out is not None and (self.out.exists() or not self.out.parent.is_dir()):
-            raise InputError(f"out must be a new file in a folder that exists, got '{self.out}'")
+        if self.out is not None:
+            new_file("out", self.out)
         if not self.models:
             raise InputError("models must name at least one model, got none")
         if self.blind is not None and (self.blind == "exact" or not {self.blind, "exact"} <= {*self.models}):

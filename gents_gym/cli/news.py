@@ -6,9 +6,8 @@ from typing import Annotated
 
 from tyro.conf import OmitArgPrefixes, OmitSubcommandPrefixes, subcommand
 
-from gents_gym.checks import InputError
 from gents_gym.cli.console import progress_bar
-from gents_gym.files import write_whole
+from gents_gym.files import check_target, new_file, write_whole
 from gents_gym.tasks.headlines.config import PrepareConfig
 
 LOW_R2 = 0.2  # of a score from the embeddings: below it, agents can read little from a headline
@@ -29,8 +28,7 @@ class NewsInvent:
         """Invent and write."""
         from gents_gym.tasks.headlines.grammar import invent
 
-        if self.out.exists():
-            raise InputError(f"out must be a new file, got '{self.out}'")
+        new_file("out", self.out)
         write_whole(self.out, ("\n".join(invent(self.count, self.seed)) + "\n").encode())
         print(f"{self.count} synthetic headlines written to {self.out}")
 
@@ -47,6 +45,7 @@ class NewsPrepare:
         """Prepare and tell what was made."""
         from gents_gym.tasks.headlines.prepare import prepare
 
+        check_target("out", self.out)
         with progress_bar() as bars:
             bar = bars.add_task("headlines", total=None)
             corpus = prepare(

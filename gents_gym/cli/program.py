@@ -125,17 +125,32 @@ def _run() -> None:
         os.environ.setdefault("OMP_NUM_THREADS", "1")  # for torch, which is loaded where it is used
         with threadpool_limits(1):  # small matrices: threads only get in each other's way
             command.run()
-    except (InputError, MemoryError) as error:
-        message = " ".join(str(error).split()) or "it takes more memory than there is"
-        print(f"gents-gym: {message}", file=sys.stderr)
-        sys.exit(2)
     except KeyboardInterrupt as error:
         if command is not None:
             print(f"gents-gym: stopped; {_kept(command)}", file=sys.stderr)
         sys.exit(143 if isinstance(error, Terminated) else 130)
-    except BrokenPipeError:  # who read the output has enough of it
+    except BrokenPipeError:  # the reader closed the pipe, as ``head`` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except (InputError, MemoryError, OSError, RuntimeError) as error:
+        if (message := _complaint(error)) is None:
+            raise
+        kept = "" if isinstance(error, InputError) or command is None else f"; {_kept(command)}"
+        print(f"gents-gym: {' '.join(message.split())}{kept}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _complaint(error: Exception) -> str | None:
+    """Return what to say of bad input, of a disk that is full or forbidden and of too little memory; None: a fault."""
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):  # the latter is torch's
+        asked = " ".join(sys.argv[1:])
+        return f"'{asked}' takes more memory than there is{f' ({error})' if str(error) else ''}: give smaller sizes"
+    if isinstance(error, OSError):
+        where = "the output" if error.filename is None else f"'{error.filename}'"
+        return f"{where} cannot be read or written ({error.strerror or error})"
+    return None
 
 
 def _parse() -> List | Evaluate | Report | Reproduce | Train | MeasureLosses | NewsCommands | Bench:

@@ -12,6 +12,7 @@ from gents_gym.checks import InputError, check_integer
 from gents_gym.cli.console import LineLog, progress_bar
 from gents_gym.construct import parse_spec
 from gents_gym.evaluation.environments import env_distribution, env_setting
+from gents_gym.files import check_target
 from gents_gym.likelihoods import make_likelihood
 from gents_gym.training.config import TrainConfig, candidates_label, preset_config, sizes_label
 
@@ -64,6 +65,7 @@ class Train:
         """Train and write."""
         from gents_gym.training.folder import train_to_folder
 
+        check_target("out", self.out)
         config = self._config()
         rows, validation, source = self._rows(config)
         with progress_bar() as bars:

@@ -12,7 +12,15 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from gents_gym.checks import InputError, InputTypeError, check_actions, check_choice, check_flag, check_integer
+from gents_gym.checks import (
+    InputError,
+    InputTypeError,
+    check_actions,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_memory,
+)
 from gents_gym.construct import make_tasks
 from gents_gym.envs.bases import Observation, VectorEnvBase
 from gents_gym.envs.given import BOUND, check_given, masked_slots
@@ -79,6 +87,7 @@ class BanditVectorEnv(VectorEnvBase):
         self._sizes = self.distribution.sample(0, [0], self.split)  # one task has all sizes
         if not isinstance(self._sizes, Tasks):
             raise InputError(f"sample of a task distribution must return Tasks, got {self._sizes!r}")
+        check_memory(8 * self.num_envs * self._sizes.horizon, num_envs=self.num_envs, horizon=self._sizes.horizon)
         self.single_action_space = spaces.Discrete(self._sizes.n_actions)
         self.single_observation_space = spaces.Dict(
             context=spaces.Box(-BOUND, BOUND, (self._sizes.context_dim,), np.float32),

@@ -13,13 +13,11 @@ from threadpoolctl import threadpool_limits
 from gents_gym.checks import InputError, TaskError
 from gents_gym.construct import make_agent
 from gents_gym.evaluation.environments import find_distribution, make_envs
-from gents_gym.evaluation.grid import Cell, first_info, resolved_policy, versions, weights_hash
+from gents_gym.evaluation.grid import TRAINING_ROWS, Cell, first_info, resolved_policy, versions, weights_hash
 from gents_gym.evaluation.rollout import rollout
 from gents_gym.evaluation.sources import code_hashes
 from gents_gym.evaluation.store import cell_bytes
 from gents_gym.types import ActionRows, Agent, Fittable
-
-TRAINING_ROWS = 1000  # rows of each historical action
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import gents_gym
-from gents_gym.checks import InputError, check_choice, check_integer
+from gents_gym.checks import InputError, check_choice, check_integer, check_memory
 from gents_gym.construct import make_agent, make_policy, parse_spec
 from gents_gym.evaluation.environments import make_envs
 from gents_gym.evaluation.rollout import own_tasks, task_info
@@ -23,6 +23,7 @@ from gents_gym.types import Agent, Privileged, Resolves, Selective, TaskInfo
 
 FORMAT = "gents_gym.evaluation.1"
 PACKAGES = ("gymnasium", "numba", "numpy", "pyarrow", "scipy", "torch")  # whose versions may show in the results
+TRAINING_ROWS = 1000  # rows of each historical action
 LIMIT = 100_000  # cells of a run, and tasks side by side
 Manifest = dict[str, Any]
 
@@ -144,6 +145,8 @@ def plan(config: EvaluationConfig) -> Manifest:
         make_policy(config.oracle)
     agents = {spec: make_agent(spec) for spec in config.agents}
     infos = {env: first_info(env, config.split, config.seed) for env in config.env}
+    for info in infos.values():
+        _check_block(min(config.tasks, config.block), config.training_actions, info)
     for env, info in infos.items():
         for spec, agent in agents.items():
             _check_play(env, spec, agent, info)
@@ -186,6 +189,13 @@ def _check_size(pairs: int, tasks: int, block: int) -> None:
     if n_cells > LIMIT or min(tasks, block) > LIMIT:
         got = f"{tasks} tasks in blocks of {block}, which are {n_cells} cells"
         raise InputError(f"tasks must make at most {LIMIT} cells of at most {LIMIT} tasks, got {got}")
+
+
+def _check_block(block: int, training_actions: int, info: TaskInfo) -> None:
+    """Raise if the contexts and outcomes of a block of tasks, or contexts of training rows, do not fit into memory."""
+    horizon, numbers = info.horizon or 1, info.context_dim + info.n_actions
+    check_memory(4 * block * horizon * numbers, block=block, horizon=horizon, n_actions=info.n_actions)
+    check_memory(4 * training_actions * info.context_dim * TRAINING_ROWS, training_actions=training_actions)
 
 
 def check_manifest(manifest: Manifest) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from joblib import cpu_count, delayed
 
-from gents_gym.checks import InputError
+from gents_gym.checks import InputError, check_type
 from gents_gym.evaluation.backends import check_backend, open_backend
 from gents_gym.evaluation.cell import Played, play
 from gents_gym.evaluation.grid import Cell, EvaluationConfig, cells, plan
@@ -39,6 +39,8 @@ def evaluate(
         on_cell: Told how many cells are over, done or failed, and how many there are; first of all, and after each.
     """
     check_backend(backend, workers, address)
+    if on_cell is not None:
+        check_type("on_cell", on_cell, Callable)
     manifest = plan(config)
     grid = cells(manifest)
     failures: dict[str, str] = {}

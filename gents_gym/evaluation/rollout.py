@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from gents_gym.checks import InputError, check_actions, check_choice, check_integer
+from gents_gym.checks import InputError, check_actions, check_choice, check_count, check_integer
 from gents_gym.construct import get_policy, make_agent
 from gents_gym.evaluation.regret import oracle_actions, regret
 from gents_gym.likelihoods import BERNOULLI
@@ -122,11 +122,10 @@ def rollout(
         raise InputError(f"agent must have reset, act and observe, or be an agent's id, got {agent!r}")
     check_observations(envs)
     n_tasks = envs.num_envs
-    if indices is not None and not isinstance(indices, Sequence | np.ndarray):
-        raise InputError(f"indices must be a sequence of task numbers, got {indices!r}")
-    indices = tuple(range(n_tasks) if indices is None else (check_integer("indices", i, 0) for i in indices))
-    if len(indices) != n_tasks:
-        raise InputError(f"indices must name {n_tasks} tasks, one for each slot, got {len(indices)}")
+    indices = range(n_tasks) if indices is None else indices
+    if (n_indices := check_count("indices", indices)) != n_tasks:
+        raise InputError(f"indices must name {n_tasks} tasks, one for each slot, got {n_indices}")
+    indices = tuple(check_integer("indices", i, 0) for i in indices)
     max_steps = None if max_steps is None else check_integer("max_steps", max_steps, 1)
     if _has_tasks(envs):
         observation, shown = envs.reset(seed=seed, options={"task": list(indices)})

@@ -18,6 +18,12 @@ def context_network(config: Any) -> torch.nn.Sequential:
     return network(config.context_dim, config.context_width, config.context_features)
 
 
+def context_weights(config: Any) -> int:
+    """Return how many weights φ̂ has, biases left out."""
+    ends = config.context_dim + config.context_features
+    return config.context_width * (config.context_width + ends) if config.context_features else 0
+
+
 class ContextRows:
     """``model.rows`` of a model with a ``context_map``, as a function of arrays: (..., D) to (..., K).
 

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gents_gym.checks import InputError, check_integer
+from gents_gym.checks import InputError, check_integer, check_memory
 from gents_gym.likelihoods import BERNOULLI, Categorical, Likelihood, make_likelihood
 from gents_gym.models.belief import Kernel, RowByRow
-from gents_gym.models.context_kernel import context_network, map_contexts
+from gents_gym.models.context_kernel import context_network, context_weights, map_contexts
 from gents_gym.models.filter_bernoulli import BernoulliForm
 from gents_gym.models.filter_categorical import MOST_OUTCOMES, CategoricalForm
 from gents_gym.models.filter_form import FilterState, Form, Predicted
@@ -42,6 +42,10 @@ class FilterConfig:
             raise InputError(f"head_width must be 0 for {self.likelihood} outcomes, got {self.head_width}")
         if isinstance(likelihood, Categorical) and likelihood.n_outcomes > MOST_OUTCOMES:
             raise InputError(f"a filter's outcomes must be at most {MOST_OUTCOMES} categories, got {self.likelihood}")
+        size = self.context_features or self.context_dim
+        weights = size * (size + self.action_dim) + self.prior_width**2 + self.head_width**2 + context_weights(self)
+        names = ("prior_width", "head_width", "context_dim", "context_features", "context_width")
+        check_memory(4 * weights, **{name: getattr(self, name) for name in names})
 
 
 class FilterModel(SequenceModel):

@@ -11,6 +11,7 @@ import numpy as np
 from gents_gym import registry
 from gents_gym.checks import InputError, check_choice
 from gents_gym.construct import find, make_object, parse_spec
+from gents_gym.files import as_path
 from gents_gym.models.action import PerAction
 from gents_gym.models.exact import ExactModel
 from gents_gym.models.sequence import FORMAT, SequenceModel
@@ -52,7 +53,7 @@ def model_folders(name: str | Path) -> list[Path]:
     bundled = bundled_models()
     if str(name) in registry.PRESETS:
         return [WEIGHTS / id for id in bundled_family(str(name))]
-    folder = WEIGHTS / str(name) if str(name) in bundled else Path(name)
+    folder = WEIGHTS / str(name) if str(name) in bundled else as_path("model", name)
     if not folder.is_dir():
         check_choice("model, and no folder:", str(name), [*registry.PRESETS, *bundled, "exact"])
     return [folder]

@@ -8,12 +8,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from gents_gym.checks import check_flag, check_integer
+from gents_gym.checks import check_flag, check_integer, check_memory
 from gents_gym.models.belief import Kernel, RowByRow
-from gents_gym.models.context_kernel import ContextRows, context_network, map_contexts
+from gents_gym.models.context_kernel import ContextRows, context_network, context_weights, map_contexts
 from gents_gym.models.paper_kernel import impute_paper, read_head
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.models.statistics_kernel import Statistics
+
+LAYER = 500  # weights that a layer's Python objects weigh as much as
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,9 @@ class PaperConfig:
             check_integer(name, getattr(self, name), 0)
         for name in ("raw", "plain_context", *(() if self.intercept is None else ("intercept",))):
             check_flag(name, getattr(self, name))
+        weights = self.hidden_layers * (self.width**2 + LAYER) + self.width * self.size**2 + context_weights(self)
+        names = ("hidden_layers", "width", "context_dim", "context_features", "context_width")
+        check_memory(4 * weights, **{name: getattr(self, name) for name in names})
 
     @property
     def lead(self) -> int:

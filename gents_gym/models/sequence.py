@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import MISSING, asdict, fields
@@ -15,7 +16,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from gents_gym.checks import InputError
-from gents_gym.files import write_whole
+from gents_gym.files import check_target, write_whole
 from gents_gym.likelihoods import Bernoulli, Gaussian, Likelihood, make_likelihood
 from gents_gym.models.belief import ActionBelief
 from gents_gym.types import TaskInfo
@@ -146,7 +147,9 @@ class SequenceModel(nn.Module, ABC):
 
     def save_pretrained(self, folder: str | Path, notes: dict[str, Any] | None = None) -> Path:
         """Write ``model.safetensors`` and, last, ``config.json`` into ``folder``, each whole."""
-        folder = Path(folder)
+        folder = check_target("folder", folder)
+        if os.path.lexists(folder) and not folder.is_dir():
+            raise InputError(f"folder must be a folder, got the file '{folder}'")
         folder.mkdir(parents=True, exist_ok=True)
         tensors = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
         write_whole(folder / "model.safetensors", save(tensors))

@@ -17,7 +17,7 @@ from gents_gym.evaluation.grid import FORMAT, slug
 from gents_gym.evaluation.rollout import pad
 from gents_gym.evaluation.sealed import json_bytes, read_json
 from gents_gym.evaluation.store import Evaluation, load_results
-from gents_gym.files import as_path, is_part, read_file, remove_parts, write_whole
+from gents_gym.files import check_target, is_part, read_file, remove_parts, write_whole
 from gents_gym.report.analysis import (
     CONFIDENCE,
     Records,
@@ -48,7 +48,7 @@ def write_report(out: str | Path, to: str | Path | None = None) -> Path:
     own = Path(out) / "report"
     if to is None and own.is_symlink():
         raise InputError(f"'{own}' must be a folder, got a link: remove it, or name a folder by --to")
-    to = own if to is None else as_path("to", to)
+    to = check_target("to", own if to is None else to)
     if Path(out).resolve() in (to.resolve(), *to.resolve().parents) and to.resolve() != own.resolve():
         raise InputError(f"to must be '{own}' or lie outside the evaluation's folder, got '{to}'")
     _write_files(to, report_files(found))

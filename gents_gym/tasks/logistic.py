@@ -9,13 +9,15 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, softmax
 
-from gents_gym.checks import InputError, check_integer, check_number
+from gents_gym.checks import InputError, check_count, check_integer, check_memory, check_number
 from gents_gym.likelihoods import BERNOULLI, GAUSSIAN, Categorical, Likelihood, check_reward
+from gents_gym.randomness import stream
 from gents_gym.types import RewardFn, Truth, half, identity
 
 FEATURE_DIM = 2  # size of φ_Z, and of the part of φ_X that meets it in the cross term
 SPREAD = 0.25  # standard deviation of U_Z, U_X and U_cross around 1
 NOISE = 1.0  # variance of Gaussian outcomes around W
+STREAM = 900  # bytes of a random generator
 
 
 def paper_prior(features: np.ndarray, n_slopes: int, n_rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -99,6 +101,25 @@ class LogisticSetting:
     def n_slopes(self) -> int:
         """D', the size of φ_X."""
         return self.context_dim
+
+    def _task_streams(self, seed: int, indices: Sequence[int], split: str) -> list[np.random.Generator]:
+        """Return the generator of each task, or raise if the tasks are more than memory holds."""
+        n_tasks, sizes = check_count("indices", indices), {"n_actions": self.n_actions, "horizon": self.horizon}
+        n_bytes = n_tasks * self._draw_bytes(int(self.n_actions), int(self.horizon))
+        check_memory(n_bytes, tasks=n_tasks, **sizes, context_dim=self.context_dim)
+        return [stream(seed, "task", index, split) for index in indices]
+
+    def _action_streams(self, seed: int, indices: Sequence[int], n_rows: int, split: str) -> list[np.random.Generator]:
+        """Return the generator of each single action, or raise if their rows are more than memory holds."""
+        n_actions = check_count("indices", indices)
+        n_bytes = n_actions * self._draw_bytes(1, n_rows)
+        check_memory(n_bytes, actions=n_actions, rows=n_rows, context_dim=self.context_dim)
+        return [stream(seed, "actions", index, split) for index in indices]
+
+    def _draw_bytes(self, n_actions: int, n_rows: int) -> int:
+        """Return what a task's generator, latents, contexts, noise, outcomes and means take, at the least."""
+        rows, columns = latents_shape(n_actions, int(self.n_slopes), self.likelihood)
+        return STREAM + 4 * (rows * columns + n_rows * (int(self.context_dim) + 3 * n_actions))
 
 
 def draw_numbers(

@@ -46,7 +46,7 @@ class News(LogisticSetting):
 
     def sample(self, seed: int, indices: Sequence[int], split: str = "test") -> Tasks:
         """Return the tasks at ``indices`` of the stream (seed, split)."""
-        rngs = [stream(seed, "task", index, split) for index in indices]
+        rngs = self._task_streams(seed, indices, split)
         pool = self.headlines.splits[split]
         picked = [pool[rng.choice(len(pool), self.n_actions, replace=False)] for rng in rngs]
         rows = np.array(picked, np.int64).reshape(-1, self.n_actions)  # (B, A)
@@ -83,8 +83,8 @@ class News(LogisticSetting):
         n_rows = check_integer("n_rows", n_rows, 1)
         pool = self.headlines.splits[check_choice("split", split, SPLITS)]
         order = stream(seed, "headlines", 0, split).permutation(pool)
-        rngs = [stream(seed, "actions", index, split) for index in indices]
-        rows = order[np.asarray(indices, np.int64) % len(order)][:, None]  # (N, 1)
+        rngs = self._action_streams(seed, indices, n_rows, split)
+        rows = order[[index % len(order) for index in indices]][:, None]  # (N, 1)
         contexts, outcomes, _ = self._draw(rngs, rows, n_rows)
         features, hidden = self.headlines.embeddings[rows[:, 0]], self.headlines.scores[rows[:, 0]]
         space, likelihood = self.headlines.space, self.likelihood

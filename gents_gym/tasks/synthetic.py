@@ -7,7 +7,6 @@ import numpy as np
 
 from gents_gym.checks import check_choice, check_integer
 from gents_gym.likelihoods import BERNOULLI, GAUSSIAN, Categorical, Likelihood
-from gents_gym.randomness import stream
 from gents_gym.tasks.logistic import FEATURE_DIM, LogisticSetting, draw_numbers, draw_outcomes, latents_shape
 from gents_gym.types import ActionRows, Tasks
 
@@ -41,7 +40,7 @@ class Synthetic(LogisticSetting):
 
     def sample(self, seed: int, indices: Sequence[int], split: str = "test") -> Tasks:
         """Return the tasks at ``indices`` of the stream (seed, split)."""
-        rngs = [stream(seed, "task", index, split) for index in indices]
+        rngs = self._task_streams(seed, indices, split)
         features, contexts, outcomes, parameters = self._draw(rngs, self.n_actions, self.horizon)
         return Tasks(
             features,
@@ -56,7 +55,7 @@ class Synthetic(LogisticSetting):
     def sample_actions(self, seed: int, indices: Sequence[int], n_rows: int, split: str = "train") -> ActionRows:
         """Return ``n_rows`` rows of each of the single actions at ``indices`` of the stream."""
         n_rows = check_integer("n_rows", n_rows, 1)
-        rngs = [stream(seed, "actions", index, split) for index in indices]
+        rngs = self._action_streams(seed, indices, n_rows, split)
         features, contexts, outcomes, _ = self._draw(rngs, 1, n_rows)
         return ActionRows(features[:, 0], contexts, outcomes[:, :, 0], self.reward_fn, likelihood=self.likelihood)
 

@@ -6,7 +6,15 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from gents_gym import registry
-from gents_gym.checks import InputError, check_choice, check_flag, check_integer, check_number
+from gents_gym.checks import (
+    InputError,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_number,
+    check_repeats,
+    check_type,
+)
 
 if TYPE_CHECKING:
     from gents_gym.models.sequence import SequenceModel
@@ -56,12 +64,13 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        for name in ("horizon", "epochs", "validation_actions"):
+        for name in ("horizon", "validation_actions"):
             check_integer(name, getattr(self, name), 1)
+        check_repeats("epochs", self.epochs)
         for name in ("batch", "steps"):
             if getattr(self, name) is not None:
                 check_integer(name, getattr(self, name), 1)
-        if not self.learning_rates:
+        if not check_type("learning_rates", self.learning_rates, tuple | list):
             raise InputError("learning_rates must name at least one, got none")
         for rate in self.learning_rates:
             check_number("learning_rates", rate, 0, above=True)
@@ -77,7 +86,7 @@ class TrainConfig:
         config_class = preset_class(self.preset).config_class
         given = ("action_dim", "context_dim", "likelihood")  # by the rows
         own = [entry.name for entry in fields(config_class) if entry.name not in given]
-        for name in self.model:
+        for name in check_type("model", self.model, Mapping):
             check_choice(f"size of a {self.preset} model:", name, own)
         config_class(action_dim=1, context_dim=1, **self.model)  # checks the sizes
 
@@ -86,7 +95,7 @@ def preset_class(preset: str) -> "type[SequenceModel]":
     """Return the class of models that a preset trains; any kind of model is a preset by its own name."""
     from gents_gym.models.load import model_class, model_kinds  # with torch, which reading options does not need
 
-    if ":" in str(preset):
+    if ":" in check_type("preset", preset, str):
         return model_class(preset)
     kinds = {**{kind: kind for kind in model_kinds()}, **{name: row["kind"] for name, row in registry.PRESETS.items()}}
     return model_class(kinds[check_choice("preset", preset, kinds)])
@@ -102,6 +111,7 @@ def preset_config(preset: str, setting: str | None = None, **changes: Any) -> Tr
         **changes: Fields of :class:`TrainConfig`; sizes in ``model`` are added to the preset's.
     """
     preset_class(preset)
+    check_type("setting", setting, str | None)
     parts = (registry.PRESETS.get(preset, {}), registry.PRESET_CHANGES.get(setting or "", {}).get(preset, {}), changes)
     chosen = {name: value for part in parts for name, value in part.items() if name != "kind"}
     sizes = {name: value for part in parts for name, value in part.get("model", {}).items()}

@@ -12,7 +12,7 @@ import pyarrow.parquet
 import torch
 from torch import Tensor
 
-from gents_gym.checks import InputError, check_array
+from gents_gym.checks import InputError, check_actions, check_array, check_count
 from gents_gym.files import digest
 from gents_gym.likelihoods import Likelihood, infer_likelihood
 from gents_gym.types import ActionRows, set_likelihood
@@ -48,14 +48,15 @@ class RowSets:
         features = check_array("action_features", self.action_features, "(N, F)", (-1, -1))
         contexts = check_array("contexts", self.contexts, "(M, D)", (-1, -1))
         outcomes = check_array("outcomes", self.outcomes, "(M,)", (len(contexts),))
-        offsets = np.asarray(self.offsets)
         if not len(features):
             raise InputError("there must be at least one action with rows, got none")
+        offsets = check_array("offsets", self.offsets, "(N+1,)", (-1,), np.int64)
         whole = offsets.shape == (len(features) + 1,) and offsets[0] == 0 and offsets[-1] == len(contexts)
         if not whole or (np.diff(offsets) < 1).any():
             rule = f"N+1={len(features) + 1} rising numbers from 0 to M={len(contexts)}"
             raise InputError(f"offsets must be {rule}, so that every action has rows, got {offsets!r}")
-        for name, array in (("action_features", features), ("contexts", contexts), ("outcomes", outcomes)):
+        arrays = {"action_features": features, "contexts": contexts, "outcomes": outcomes, "offsets": offsets}
+        for name, array in arrays.items():
             object.__setattr__(self, name, array)
         set_likelihood(self)
 
@@ -79,7 +80,8 @@ class RowSets:
         return cls(rows.action_features, contexts, outcomes, offsets, space=rows.space, likelihood=rows.likelihood)
 
     def choose(self, actions: np.ndarray) -> "RowSets":
-        """Return the row sets of ``actions`` alone."""
+        """Return the row sets of ``actions`` (n,) alone."""
+        check_actions(actions, check_count("actions", actions), len(self))
         counts = np.diff(self.offsets)[actions]
         rows = np.concatenate([np.arange(self.offsets[i], self.offsets[i + 1]) for i in actions])
         offsets = np.concatenate([[0], np.cumsum(counts)])

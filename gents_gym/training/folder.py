@@ -12,7 +12,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 import gents_gym
 from gents_gym.checks import InputError
-from gents_gym.files import PLAN, kept_plan, open_run, remove_parts, write_whole
+from gents_gym.files import PLAN, check_target, kept_plan, open_run, remove_parts, write_whole
 from gents_gym.models.load import load_model
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.randomness import stream
@@ -59,7 +59,7 @@ def train_to_folder(
         on_batch: Called with each batch's loss.
     """
     check_rows(rows, validation, config)
-    out = Path(out)
+    out = check_target("out", out)
     config = _as_begun(config, out)
     hashes = {"training": rows.content_hash, "validation": validation.content_hash}
     plan = {"config": plain_config(config), "sha256": hashes, "source": source}

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 
 from gents_gym import registry
+from gents_gym.checks import check_type
+from gents_gym.files import check_target
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.randomness import stream
 from gents_gym.training.checkpoint import Progress, keep_state, read_state, restore_state
@@ -58,6 +60,9 @@ def train(
         on_batch: Called with each batch's loss.
     """
     check_rows(rows, validation, config)
+    checkpoint = None if checkpoint is None else check_target("checkpoint", checkpoint)
+    for name, given in (("on_epoch", on_epoch), ("on_batch", on_batch)):
+        check_type(name, given, Callable | None)
     tell = on_epoch or (lambda _: None)
     plan = [plain_config(config), rows.content_hash, validation.content_hash]
     held_out = validation.choose(np.arange(min(len(validation), config.validation_actions)))

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gents_gym.checks import check_memory
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.models.tree import tree_leaves
 from gents_gym.training.config import TrainConfig
@@ -35,6 +36,8 @@ def sequence_bytes(model: SequenceModel, rows: RowSets, config: TrainConfig) -> 
 
 def _kept_bytes(model: SequenceModel, rows: RowSets, actions: np.ndarray, config: TrainConfig) -> int:
     """Return the bytes of all tensors that automatic differentiation keeps of the actions' sequences."""
+    if config.replacement:
+        check_memory(4 * config.horizon * rows.contexts.shape[1], horizon=config.horizon)
     batch = rows.resample(actions, config.horizon, config.replacement, np.random.default_rng(0))
     length = batch.outcomes.shape[1]
     at = None if config.steps is None else torch.linspace(0, length - 1, min(config.steps, length)).long()

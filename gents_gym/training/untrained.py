@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gents_gym import registry
-from gents_gym.checks import InputError
+from gents_gym.checks import InputError, check_type
 from gents_gym.construct import find
 from gents_gym.likelihoods import BERNOULLI
 from gents_gym.models.sequence import SequenceModel
@@ -22,6 +22,9 @@ BANK = 1000  # contexts, and actions, in a model's banks
 
 def check_rows(rows: RowSets, validation: RowSets, config: TrainConfig) -> None:
     """Raise unless both row sets are of one kind, and a model can be made for them."""
+    check_type("rows", rows, RowSets)
+    check_type("validation", validation, RowSets)
+    check_type("config", config, TrainConfig)
     if validation.contexts.shape[1] != rows.contexts.shape[1]:
         wanted, got = rows.contexts.shape[1], validation.contexts.shape[1]
         raise InputError(f"validation must have contexts of {wanted} entries, as the training rows, got {got}")

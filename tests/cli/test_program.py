@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,12 @@ from gents_gym import Rollout, cli, registry
 from gents_gym.cli import news
 from gents_gym.cli.summary import summary_table
 from gents_gym.evaluation.rollout import summarize
+from gents_gym.files import PART
 from gents_gym.tasks.headlines.corpus import load_corpus
+from gents_gym.tasks.headlines.grammar import invent
 
 SMALL = "gents_gym/Synthetic-v0(horizon=10)"
+TINY = ("--actions", 20, "--rows", 12, "--horizon", 10, "--epochs", 1, "--validation-actions", 20, "--no-choose")
 WIDE = "gents_gym/Synthetic-v0(context_dim=900, horizon=2)"
 
 
@@ -117,7 +121,10 @@ def test_help_helps(monkeypatch, capsys, command):
         (["--agents", "raising:Agent"], "agent 'raising:Agent' cannot be made: RuntimeError: no"),
         (["--agents", "linucb", "--env", "CartPole-v1"], "envs must observe 'context' and 'action_features'"),
         (["--agents", "linucb", "--env", f"{SMALL[:-1]}, horizon=9)"], "each once"),
-        (["--agents", "linucb", "--env", "gents_gym/Synthetic-v0(horizon=100000000000)"], "Unable to allocate"),
+        (
+            ["--agents", "linucb", "--env", "gents_gym/Synthetic-v0(horizon=100000000000)"],
+            "GB of memory, got sizes that",
+        ),
         (["--agents", "linucb", "--env", SMALL, "CartPole-v1"], "envs must observe 'context' and 'action_features'"),
         (["--agents", "linucb", "--workers", "0"], "workers must be at least 1, got 0"),
         (["--agents", "linucb", "--backend", "rai"], "'rai'"),
@@ -278,15 +285,6 @@ def test_the_version(monkeypatch, capsys):
     assert capsys.readouterr().out == f"gents-gym {gents_gym.__version__}\n"
 
 
-def test_a_want_of_memory_is_told(monkeypatch, capsys, tmp_path):
-    def fail(*_, **__):
-        raise MemoryError
-
-    monkeypatch.setattr("gents_gym.evaluation.harness.evaluate", fail)
-    assert main(monkeypatch, "evaluate", "--agents", "random", "--out", tmp_path) == 2
-    assert capsys.readouterr().err == "gents-gym: it takes more memory than there is\n"
-
-
 def test_an_unwritable_folder(monkeypatch, capsys):
     assert main(monkeypatch, "evaluate", "--agents", "linucb", "--out", "x" * 300) == 2
     assert "File name too long" in capsys.readouterr().err
@@ -380,7 +378,7 @@ def test_news_from_invented_headlines_to_an_environment(monkeypatch, capsys, tmp
     ("arguments", "message"),
     [
         (["invent", "--count", "0", "--out", "x"], "count must be at least 1, got 0"),
-        (["invent", "--out", "lines.txt"], "out must be a new file, got 'lines.txt'"),
+        (["invent", "--out", "lines.txt"], "out must be a new file in a folder that exists, got 'lines.txt'"),
         (["prepare", "--headlines", "no.txt", "--out", "x"], "headlines must be a readable file, got 'no.txt'"),
         (["prepare", "--headlines", "lines.txt", "--out", "x"], "the split 'train' must have at least 20 headlines"),
         (["prepare", "--headlines", "lines.txt"], "--out"),
@@ -394,3 +392,140 @@ def test_bad_news_input_is_one_line(monkeypatch, capsys, tmp_path, arguments, me
     assert message in shown
     assert len(shown.splitlines()) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["lines.txt"]
+
+
+# -- what the machine does not have
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    out = tmp_path_factory.mktemp("limits") / "results"
+    config = gents_gym.EvaluationConfig(("random",), ("gents_gym/Synthetic-v0(horizon=2)",), tasks=1)
+    gents_gym.evaluate(config, out, workers=1)
+    return out
+
+
+def ends_in_one_line(monkeypatch, capsys, *arguments):
+    """Run a command that must end with status 2; return its line."""
+    assert main(monkeypatch, *arguments) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("gents-gym: ")
+    assert shown.count("\n") == 1, shown
+    return shown
+
+
+@pytest.mark.parametrize("target", ["x" * 300, f"{'x' * 300}/y", "file/x", "/proc/x"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("train", "--out"),
+        ("news", "invent", "--count", 3, "--out"),
+        ("news", "prepare", "--headlines", "file", "--out"),
+        ("losses", "--models", "synthetic-filter", "--out"),
+        ("report", "RESULTS", "--to"),
+        ("report",),
+    ],
+)
+def test_an_unwritable_target_is_refused_before_the_work(monkeypatch, capsys, tmp_path, played, words, target):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("x")
+    words = [played if word == "RESULTS" else word for word in words]
+    shown = ends_in_one_line(monkeypatch, capsys, *words, target)
+    assert words == ["report"] or "cannot be written" in shown or "can be written" in shown or "too long" in shown
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+HUGE = 10**14
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("train", "--rows", HUGE, "--out", "x"), f"rows={HUGE}"),
+        (("train", "--actions", 10**30, "--out", "x"), "actions="),
+        (("train", "--epochs", HUGE, "--out", "x"), "epochs must be at most 1000000, or it takes weeks"),
+        (("train", "--preset", f"filter(prior_width={10**18})", "--out", "x"), f"prior_width={10**18}"),
+        (("train", "--preset", f"paper(hidden_layers={HUGE})", "--out", "x"), f"hidden_layers={HUGE}"),
+        (("train", "--env", f"gents_gym/Synthetic-v0(n_actions={HUGE})", "--out", "x"), f"n_actions={HUGE}"),
+        (("losses", "--models", "synthetic-filter", "--actions", HUGE), f"actions={HUGE}"),
+        (("news", "invent", "--count", 10**9, "--out", "x"), f"count={10**9}"),
+        (("evaluate", "--agents", "random", "--env", f"{SMALL[:-3]}{HUGE})", "--out", "x"), f"horizon={HUGE}"),
+        (("evaluate", "--agents", f"ts-gen(samples={HUGE})", "--env", SMALL, "--out", "x"), f"samples={HUGE}"),
+        (("evaluate", "--agents", f"ts-gen(m={HUGE})", "--env", SMALL, "--out", "x"), f"m={HUGE}"),
+        (("evaluate", "--agents", "random", "--training-actions", HUGE, "--out", "x"), f"training_actions={HUGE}"),
+        (("evaluate", "--agents", "random", "--tasks", HUGE, "--out", "x"), "tasks must make at most"),
+    ],
+)
+def test_huge_sizes_are_refused_with_the_memory_that_they_take(monkeypatch, capsys, tmp_path, words, message):
+    monkeypatch.chdir(tmp_path)
+    shown = ends_in_one_line(monkeypatch, capsys, *words)
+    assert message in shown
+    assert "memory" in shown or "at most" in shown
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (MemoryError(), "'list' takes more memory than there is: give smaller sizes; nothing was kept"),
+        (MemoryError("Unable to allocate 1 PiB"), "than there is (Unable to allocate 1 PiB): give smaller sizes"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), "'list' takes more memory"),
+        (PermissionError(13, "Permission denied", "a/b"), "'a/b' cannot be read or written (Permission denied)"),
+    ],
+)
+def test_what_the_system_refuses_is_one_line(monkeypatch, capsys, error, message):
+    def fail(_):
+        raise error
+
+    monkeypatch.setattr("gents_gym.cli.program.List.run", fail)
+    assert message in ends_in_one_line(monkeypatch, capsys, "list")
+
+
+def test_other_errors_keep_their_traceback(monkeypatch):
+    def fail(_):
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr("gents_gym.cli.program.List.run", fail)
+    with pytest.raises(RuntimeError, match="a fault"):
+        main(monkeypatch, "list")
+
+
+@pytest.fixture
+def small_disk():
+    """Let no file grow beyond so many bytes, as on a full disk, until the context ends."""
+    resource = pytest.importorskip("resource")
+
+    @contextmanager
+    def limit(n_bytes):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return limit
+
+
+@pytest.mark.parametrize(
+    ("words", "last"),
+    [
+        (("news", "invent", "--count", 300, "--out", "x"), "x"),
+        (("news", "prepare", "--headlines", "lines.txt", "--dimensions", 2, "--out", "x"), "x/manifest.json"),
+        (("report", "RESULTS", "--to", "x"), "x/report.html"),
+        (("train", "--env", SMALL, *TINY, "--out", "x"), "x/config.json"),
+    ],
+)
+def test_a_full_disk_leaves_nothing_half_written(monkeypatch, capsys, tmp_path, played, small_disk, words, last):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lines.txt").write_text("\n".join(invent(160)))
+    monkeypatch.setattr("gents_gym.report.report.report_files", lambda _: {"report.html": bytes(5000)})  # quicker
+    words = [played if word == "RESULTS" else word for word in words]
+    with small_disk(3000):
+        shown = ends_in_one_line(monkeypatch, capsys, *words)
+    assert "cannot be" in shown
+    assert "File too large" in shown
+    assert not (tmp_path / last).exists()
+    assert not list(tmp_path.rglob(f"*{PART}"))
+    assert main(monkeypatch, *words) == 0
+    assert (tmp_path / last).exists()

@@ -1,5 +1,7 @@
 """What both settings share: contexts that are alike, against the covariance that they should have."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -56,3 +58,20 @@ def test_spread_changes_the_contexts_alone(setting):
 def test_bad_spread(setting, spread, message):
     with pytest.raises(InputError, match=message):
         setting(context_spread=spread)
+
+
+@pytest.mark.parametrize("options", [{}, {"outcomes": "gaussian"}, {"outcomes": "categorical"}])
+def test_the_memory_of_tasks_is_counted_low(monkeypatch, options):
+    """What fits is never refused: the count lies below the peak that was measured, and not far."""
+    setting = Synthetic(**options)
+    counted = 20 * setting._draw_bytes(setting.n_actions, setting.horizon)
+    tracemalloc.start()
+    setting.sample(0, range(20))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert counted < peak < 20 * counted
+    monkeypatch.setattr("gents_gym.checks.machine_memory", lambda: counted - 1)
+    with pytest.raises(InputError, match="tasks=20, n_actions=10, horizon=500, context_dim=5 must fit into"):
+        setting.sample(0, range(20))
+    with pytest.raises(InputError, match="indices must be a list of whole numbers, got 5"):
+        setting.sample(0, 5)

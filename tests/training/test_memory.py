@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gents_gym import RowSets, preset_config, train
+from gents_gym import InputError, RowSets, preset_config, train
 from gents_gym.tasks.synthetic import Synthetic
 from gents_gym.training.memory import MOST, fitting_batch, sequence_bytes
 from gents_gym.training.untrained import new_model
@@ -26,6 +26,15 @@ def test_a_sequence_takes_what_its_rows_and_their_squares_take(preset):
     states = 3 * 60 * 4  # three states of four bytes a number are counted for every row
     assert bytes_of(64, preset) > states * 64**2
     assert bytes_of(64, preset, model={"context_features": 2}) < bytes_of(64, preset) / 4
+
+
+def test_a_horizon_that_no_memory_holds_is_refused(monkeypatch):
+    rows = RowSets.from_rows(Synthetic().sample_actions(0, range(4), 10))
+    config = preset_config("filter", choose=False, replacement=True, horizon=10**5)
+    model = new_model(rows, config, 0, started=False)
+    monkeypatch.setattr("gents_gym.checks.machine_memory", lambda: 10**6)
+    with pytest.raises(InputError, match=r"horizon=100000 must fit into this machine's 1 MB of memory"):
+        fitting_batch(model, rows, config)
 
 
 def test_the_default_batch_is_500_unless_memory_forbids_it():

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.checks import check_integer
+from gents_gym.checks import InputError, check_integer, check_memory
 
 GRAMMAR = Path(__file__).with_name("grammar.toml")
 SYMBOL = re.compile(r"\{(\w+)\}")
+HEADLINE = 300  # bytes that one takes while it is kept, in two forms
+PATIENCE = 10_000  # known headlines in a row after which there are no new ones
 SMALL = frozenset(
     ["a", "an", "and", "as", "at", "but", "by", "for", "in", "of", "off", "on", "or", "the", "to"]
 )  # a title leaves them in lower case
@@ -23,11 +25,16 @@ def invent(count: int, seed: int = 0) -> list[str]:
     Tone (good, bad or plain) and register are drawn independently of each other and of the topic.
     """
     count = check_integer("count", count, 1)
+    check_memory(HEADLINE * count, count=count)
     grammar = tomllib.loads(GRAMMAR.read_text(encoding="utf-8"))
     rng = np.random.default_rng(check_integer("seed", seed, 0))
     found: dict[str, str] = {}
+    known = 0  # headlines since the last new one
     while len(found) < count:
         headline = _one(grammar, rng)
+        known = known + 1 if headline.casefold() in found else 0
+        if known > PATIENCE:
+            raise InputError(f"count must be at most what the grammar has, about {len(found)}, got {count}")
         found.setdefault(headline.casefold(), headline)
     return list(found.values())
 

@@ -40,3 +40,10 @@ def test_bad_arguments():
         invent(0)
     with pytest.raises(InputError, match="seed must be at least 0, got -1"):
         invent(1, seed=-1)
+
+
+def test_more_headlines_than_the_grammar_has_are_refused(monkeypatch):
+    monkeypatch.setattr("gents_gym.tasks.headlines.grammar._one", lambda *_: "The same")
+    assert invent(1) == ["The same"]
+    with pytest.raises(InputError, match="count must be at most what the grammar has, about 1, got 2"):
+        invent(2)
