@@ -83,8 +83,14 @@ def _hint(value: Any, known: Sequence[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known)) or 'none'}"
 
 
-def check_array(name: str, value: Any, axes: str, shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
-    """Return ``value`` as a finite array of ``shape``; a size of -1 in ``shape`` admits any."""
+def check_array(
+    name: str, value: Any, axes: str, shape: tuple[int, ...], dtype: Any = np.float32, per_task: int | None = None
+) -> np.ndarray:
+    """Return ``value`` as a finite array of ``shape``; a size of -1 in ``shape`` admits any.
+
+    With ``per_task``, so many rows of the first axis belong to each task, and the error about a number that is not
+    finite is a :class:`TaskError`.
+    """
     try:
         array = np.asarray(value)
         if array.dtype.kind not in NUMBERS or (array.dtype.kind == "f" and np.dtype(dtype).kind != "f"):
@@ -99,7 +105,9 @@ def check_array(name: str, value: Any, axes: str, shape: tuple[int, ...], dtype:
         wanted = axes if -1 in shape else f"{axes}=({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
         raise InputError(f"{name} must have shape {wanted}, got {array.shape}")
     if np.count_nonzero(np.isfinite(array)) < array.size:  # quicker than all() for the small arrays of a decision
-        raise InputError(f"{name} must be finite, got {_first_bad(array)}")
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        problem = f"{name} must be finite, got {array[where]} at index {where}"
+        raise InputError(problem) if per_task is None else TaskError(problem, where[0] // per_task)
     return array
 
 
@@ -110,11 +118,6 @@ def _sort(value: Any) -> str:
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     return len(shape) == len(wanted) and all(want in (-1, got) for want, got in zip(wanted, shape, strict=True))
-
-
-def _first_bad(array: np.ndarray) -> str:
-    where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-    return f"{array[where]} at index {where}"
 
 
 def check_rngs(rngs: Sequence[Any], n_tasks: int) -> Sequence[Any]:

@@ -72,6 +72,8 @@ class NeuralLinearTS:
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest drawn reward."""
         features = self._features(self._info.action_features, self._check(context)[:, None])  # (B, A, K)
+        shape = (len(self._info), self._info.n_actions, -1)
+        features = check_array("the model's features", features, "(B, A, K)", shape, np.float64, per_task=1)
         mean, deviation = self._posterior.predict(features)
         return (mean + deviation * self._normal.next()).argmax(axis=1)
 

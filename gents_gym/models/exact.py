@@ -161,6 +161,7 @@ class ExactBelief:
         known = self._observed(actions)  # (B, t, A)
         first = 0 if rows is None else t
         parameters = self._posterior.parameters(self._model.rows(imagined[:, :, first:]), coefficients)
+        check_array("what the model predicts", parameters, "(B, M, T', A, ...)", parameters.shape, float, per_task=1)
         shape = (end - first, coefficients.shape[2])
         noise = np.stack([_noise(self._model.likelihood, rng, shape) for rng in self._rngs for _ in range(draws)])
         table = np.zeros((n_tasks, draws, end, shape[1]), np.float32)

@@ -17,8 +17,8 @@ class Table:
 
     def __post_init__(self) -> None:
         """Check the arrays."""
-        contexts = check_array("contexts", self.contexts, "(B, T, D)", (-1, -1, -1))
-        outcomes = check_array("outcomes", self.outcomes, "(B, T, A)", (*contexts.shape[:2], -1))
+        contexts = check_array("contexts", self.contexts, "(B, T, D)", (-1, -1, -1), per_task=1)
+        outcomes = check_array("outcomes", self.outcomes, "(B, T, A)", (*contexts.shape[:2], -1), per_task=1)
         check_integer("the number of rows T", contexts.shape[1], 1)
         check_integer("the context size D", contexts.shape[2], 1)
         arrays = {"contexts": contexts, "outcomes": outcomes}
