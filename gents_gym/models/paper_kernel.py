@@ -15,7 +15,7 @@ from gents_gym.numerics.series import decay32
 
 ROWS = 1024  # actions at a time: their hidden layers stay in the second-level cache
 
-_ZERO, _ONE = np.float32(0), np.float32(1)
+_ZERO, _ONE, _TINY = np.float32(0), np.float32(1), np.float32(1e-12)
 
 
 class Head(NamedTuple):
@@ -63,7 +63,7 @@ def impute_paper(
         inputs[rows.shape[2] :] = start[here].T
         columns, known = torch.from_numpy(inputs).T, torch.from_numpy(base[here])  # the same numbers as tensors
         tasks, actions = np.divmod(np.arange(begin, here.stop), uniform.shape[2])
-        units = np.zeros(len(tasks), np.float32)  # the sum of all logits and hidden units of an action
+        units = np.zeros(len(tasks), np.float32)  # sums of logits and hidden units, scaled down so as not to overflow
         layers = [torch.empty(here.stop - begin, first.shape[1]) for _ in range(2)]
         for t in range(rows.shape[1]):
             _set_contexts(inputs, rows, t, tasks)
@@ -144,9 +144,9 @@ def _absorb(
         logit = bias
         for j in range(len(last)):
             logit += last[j] * max(hidden[a, j], _ZERO)
-        units[a] += logit
+        units[a] += _TINY * logit
         for j in range(len(last)):  # the activation may hide a NaN
-            units[a] += hidden[a, j]
+            units[a] += _TINY * hidden[a, j]
         e = decay32(logit)
         high = _ONE / (_ONE + e)
         chance = high if logit >= _ZERO else e * high
