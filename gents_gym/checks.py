@@ -111,6 +111,13 @@ def check_array(
     return array
 
 
+def check_contexts(contexts: Any, n_tasks: int, size: int, dtype: Any = np.float32) -> np.ndarray:
+    """Return contexts (B, C, D), or raise unless they have that shape; (B, D) becomes (B, 1, D)."""
+    if np.ndim(contexts) == 3:
+        return check_array("contexts", contexts, "(B, C, D)", (n_tasks, -1, size), dtype)
+    return check_array("context", contexts, "(B, D)", (n_tasks, size), dtype)[:, None]
+
+
 def _sort(value: Any) -> str:
     """Return what an array, or something else, is of."""
     return f"dtype {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__

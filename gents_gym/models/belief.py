@@ -329,17 +329,7 @@ class ActionBelief:
         seen = self._ledger.seen[:, : self._ledger.time]
         if actions is None:
             return self._state, seen, n_all
-        actions = np.asarray(actions)
-        if actions.ndim != 2 or len(actions) != n_tasks or actions.dtype.kind not in "iu" or not actions.size:
-            raise InputError(
-                f"actions must be whole numbers of shape (B, n) with B={n_tasks}, got {actions.dtype}{actions.shape}"
-            )
-        if actions.min() < 0 or actions.max() >= n_all:
-            raise InputError(f"actions must lie in [0, {n_all}), got {actions.min()} to {actions.max()}")
-        twice = (np.diff(np.sort(actions, axis=1), axis=1) == 0).any(axis=1)
-        if twice.any():
-            task = int(twice.argmax())
-            raise InputError(f"actions must differ from each other, got {actions[task].tolist()} for task {task}")
+        actions = check_columns(actions, n_tasks, n_all)
         rows = (np.arange(n_tasks)[:, None] * n_all + actions).reshape(-1)
         place = np.full((n_tasks, n_all + 1), -1)  # where an action stands among the columns; -1: it does not
         np.put_along_axis(place, actions, np.arange(actions.shape[1])[None], axis=1)
@@ -384,6 +374,24 @@ def check_state(verb: str, state: Any, size: int) -> None:
         if not isinstance(leaf, np.ndarray | torch.Tensor) or tuple(leaf.shape[:1]) != (size,):
             got = tuple(leaf.shape) if isinstance(leaf, np.ndarray | torch.Tensor) else repr(leaf)
             raise InputError(f"{rule}, got {got}")
+
+
+def check_columns(actions: Any, n_tasks: int, n_actions: int) -> np.ndarray:
+    """Return ``actions`` (B, n), or raise unless they are actions of each task, at least one, none of them twice."""
+    try:
+        actions = np.asarray(actions)
+    except ValueError:  # a ragged list
+        raise InputError(f"actions must be whole numbers of shape (B, n) with B={n_tasks}, got {actions!r}") from None
+    if actions.ndim != 2 or len(actions) != n_tasks or actions.dtype.kind not in "iu" or not actions.size:
+        got = f"{actions.dtype}{actions.shape}"
+        raise InputError(f"actions must be whole numbers of shape (B, n) with B={n_tasks}, got {got}")
+    if actions.min() < 0 or actions.max() >= n_actions:
+        raise InputError(f"actions must lie in [0, {n_actions}), got {actions.min()} to {actions.max()}")
+    twice = (np.diff(np.sort(actions, axis=1), axis=1) == 0).any(axis=1)
+    if twice.any():
+        task = int(twice.argmax())
+        raise TaskError(f"actions must differ from each other, got {actions[task].tolist()} for task {task}", task)
+    return actions
 
 
 def check_tasks(tasks: Any, n_tasks: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from gents_gym.checks import check_integer
 from gents_gym.models.belief import Kernel, RowByRow
 from gents_gym.models.context_kernel import ContextRows, context_network, map_contexts
 from gents_gym.models.paper_kernel import impute_paper, read_head
-from gents_gym.models.sequence import SequenceModel
+from gents_gym.models.sequence import SequenceModel, check_sequences
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,7 @@ class PaperModel(SequenceModel):
 
     def log_prob(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor | None = None) -> Tensor:
         """Return log-probabilities along whole sequences, (N, T) or at the entries ``at``."""
+        check_sequences(action_features, contexts, outcomes)
         at = torch.arange(contexts.shape[1]) if at is None else at
         z, rows = self.scale_features(action_features), self.rows(contexts)  # (N, T, K)
         if self.config.context_features:

@@ -50,8 +50,8 @@ class ConstrainedPolicy:
 
     def scores(self, context: np.ndarray) -> np.ndarray:
         """Return tilted predicted rewards, (B, D) to (B, A) or (B, T, D) to (B, T, A)."""
-        tilts = self.tilts if context.ndim == 2 else self.tilts[:, :, None]  # (B, 2, A) or (B, 2, 1, A)
-        return self.base.scores(context) + tilts[:, 0] + tilts[:, 1] * self.lean(context)[..., None]
+        tilts = self.tilts if np.ndim(context) == 2 else self.tilts[:, :, None]  # (B, 2, A) or (B, 2, 1, A)
+        return self.base.scores(context) + tilts[:, 0] + tilts[:, 1] * self.lean(np.asarray(context))[..., None]
 
 
 @dataclass(eq=False)

@@ -21,8 +21,8 @@ class LeastSquaresPolicy:
 
     def scores(self, context: np.ndarray) -> np.ndarray:
         """Return predicted rewards, (B, D) to (B, A) or (B, T, D) to (B, T, A)."""
-        predicted = predict_linear(self.coefficients, context[:, None] if context.ndim == 2 else context)
-        return predicted[:, 0] if context.ndim == 2 else predicted
+        predicted = predict_linear(self.coefficients, context)
+        return predicted[:, 0] if np.ndim(context) == 2 else predicted
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ class LogisticPolicy(BinaryPolicy):
     coefficients: np.ndarray
 
     def logits(self, contexts: np.ndarray) -> np.ndarray:
-        """Return the log odds, (B, T, D) to (B, T, A)."""
+        """Return the log odds, (B, T, D) to (B, T, A), or (B, D) to (B, 1, A)."""
         return predict_linear(self.coefficients, contexts)
 
 

@@ -497,6 +497,6 @@ def test_what_is_completed_and_expected_from_a_state_of_nan_names_the_task(name,
         kept[leaf][2 * 1 + 1] = np.nan  # the second action of task 1
     belief.restore(kept)
     for ask in (lambda x: belief.complete(x, draws=draws), lambda x: belief.complete(x, 3, draws), belief.expected):
-        with pytest.raises(TaskError, match="must be (finite|probabilities).*got nan") as caught:
+        with pytest.raises(TaskError, match=r"must be (finite|probabilities).*got nan") as caught:
             ask(np.zeros((B, 5), np.float32))
         assert caught.value.position == 1
