@@ -63,6 +63,12 @@ def check_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def check_reward_fn(value: Any) -> None:
+    """Raise unless ``value`` can be called, as R must be."""
+    if not callable(value):
+        raise InputTypeError(f"reward_fn must be a function of outcomes, got {value!r}")
+
+
 def check_choice(kind: str, value: Any, choices: Iterable[str]) -> str:
     """Return ``value``, or raise with the nearest of ``choices`` as a suggestion."""
     known = list(choices)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_array, check_integer, check_number
+from gents_gym.checks import InputError, check_array, check_integer, check_number, check_reward_fn
 from gents_gym.construct import make_policy
 from gents_gym.policies.logistic import Logistic, LogisticPolicy
 from gents_gym.policies.tilts import search
@@ -74,6 +74,7 @@ class Constrained:
 
     def __post_init__(self) -> None:
         """Check the options."""
+        check_reward_fn(self.reward_fn)
         check_number("epsilon", self.epsilon, 0)
         check_integer("sweeps", self.sweeps, 1)
         self.group1, self.group2 = _read_group("group1", self.group1), _read_group("group2", self.group2)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_array, check_contexts, check_integer
+from gents_gym.checks import InputError, check_array, check_contexts, check_integer, check_reward_fn
 from gents_gym.construct import make_object
 from gents_gym.policies.table import check_weights
 from gents_gym.types import RewardFn, identity
@@ -48,6 +48,7 @@ class Estimator:
 
     def __post_init__(self) -> None:
         """Check the options."""
+        check_reward_fn(self.reward_fn)
         if isinstance(self.estimator, str):
             object.__setattr__(self, "estimator", make_object("estimator", self.estimator, {}, {}))
         if isinstance(self.estimator, type) or not all(hasattr(self.estimator, verb) for verb in ("fit", "predict")):

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_contexts, check_integer, check_number
+from gents_gym.checks import InputError, check_contexts, check_integer, check_number, check_reward_fn
 from gents_gym.likelihoods import Bernoulli
 from gents_gym.policies.binary import BinaryPolicy, BinaryTable
 from gents_gym.policies.mlp_kernel import GROUP, network_logits, train_networks
@@ -56,6 +56,7 @@ class MLP:
 
     def __post_init__(self) -> None:
         """Check the options."""
+        check_reward_fn(self.reward_fn)
         for name in ("width", "batch", "max_epochs", "short_epochs", "short_batch", "patience"):
             check_integer(name, getattr(self, name), 1)
         check_integer("seed", self.seed, 0)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gents_gym import InputError
-from gents_gym.checks import TaskError
+from gents_gym import InputError, TaskInfo
+from gents_gym.checks import InputTypeError, TaskError
 from gents_gym.construct import make_policy
 
 B, T, D, A = 2, 12, 3, 2
@@ -53,3 +53,11 @@ def test_a_table_with_nan_names_its_task(part):
     with pytest.raises(TaskError, match=rf"{part} must be finite, got nan at index \(1, 3, 0\)") as caught:
         make_policy("logistic").fit(**tables)
     assert caught.value.position == 1
+
+
+@pytest.mark.parametrize(("name", "options"), POLICIES.items(), ids=POLICIES)
+def test_a_reward_that_is_no_function_is_refused(name, options):
+    with pytest.raises(InputTypeError, match="reward_fn must be a function of outcomes, got 3"):
+        make_policy(name, **options, reward_fn=3)
+    with pytest.raises(InputTypeError, match="reward_fn must be a function of outcomes, got 3"):
+        TaskInfo(np.zeros((1, 2, 2)), 2, 3, reward_fn=3)
