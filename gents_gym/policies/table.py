@@ -42,5 +42,7 @@ def predict_linear(coefficients: np.ndarray, contexts: np.ndarray) -> np.ndarray
 
     Contexts (B, T, D) give (B, T, A), and (B, D) give (B, 1, A).
     """
-    contexts = check_contexts(contexts, len(coefficients), coefficients.shape[2] - 1, np.float64)
+    single = getattr(contexts, "dtype", None) == np.float32  # the product converts it, at less cost than here
+    size, dtype = coefficients.shape[2] - 1, np.float32 if single else np.float64
+    contexts = check_contexts(contexts, len(coefficients), size, dtype)
     return contexts @ coefficients[:, :, 1:].swapaxes(1, 2) + coefficients[:, None, :, 0]
