@@ -133,6 +133,12 @@ def check_type(name: str, value: Any, wanted: Any) -> Any:
     return value
 
 
+def check_reward_fn(value: Any) -> None:
+    """Raise unless ``value`` can be called, as R must be."""
+    if not callable(value):
+        raise InputTypeError(f"reward_fn must be a function of outcomes, got {value!r}")
+
+
 def check_choice(kind: str, value: Any, choices: Iterable[str]) -> str:
     """Return ``value``, or raise with the nearest of ``choices`` as a suggestion."""
     known = list(choices)
@@ -153,8 +159,14 @@ def _hint(value: Any, known: Sequence[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known)) or 'none'}"
 
 
-def check_array(name: str, value: Any, axes: str, shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
-    """Return ``value`` as a finite array of ``shape``; a size of -1 in ``shape`` admits any."""
+def check_array(
+    name: str, value: Any, axes: str, shape: tuple[int, ...], dtype: Any = np.float32, per_task: int | None = None
+) -> np.ndarray:
+    """Return ``value`` as a finite array of ``shape``; a size of -1 in ``shape`` admits any.
+
+    With ``per_task``, so many rows of the first axis belong to each task, and the error about a number that is not
+    finite is a :class:`TaskError`.
+    """
     try:
         array = np.asarray(value)
         if array.dtype.kind not in NUMBERS or (array.dtype.kind == "f" and np.dtype(dtype).kind != "f"):
@@ -171,8 +183,17 @@ def check_array(name: str, value: Any, axes: str, shape: tuple[int, ...], dtype:
         wanted = axes if -1 in shape else f"{axes}=({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
         raise InputError(f"{name} must have shape {wanted}, got {array.shape}")
     if np.count_nonzero(np.isfinite(array)) < array.size:  # quicker than all() for the small arrays of a decision
-        raise InputError(f"{name} must be finite, got {_first_bad(array)}")
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        problem = f"{name} must be finite, got {array[where]} at index {where}"
+        raise InputError(problem) if per_task is None else TaskError(problem, where[0] // per_task)
     return array
+
+
+def check_contexts(contexts: Any, n_tasks: int, size: int, dtype: Any = np.float32) -> np.ndarray:
+    """Return contexts (B, C, D), or raise unless they have that shape; (B, D) becomes (B, 1, D)."""
+    if np.ndim(contexts) == 3:
+        return check_array("contexts", contexts, "(B, C, D)", (n_tasks, -1, size), dtype)
+    return check_array("context", contexts, "(B, D)", (n_tasks, size), dtype)[:, None]
 
 
 def _sort(value: Any) -> str:
@@ -182,11 +203,6 @@ def _sort(value: Any) -> str:
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     return len(shape) == len(wanted) and all(want in (-1, got) for want, got in zip(wanted, shape, strict=True))
-
-
-def _first_bad(array: np.ndarray) -> str:
-    where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-    return f"{array[where]} at index {where}"
 
 
 def check_rngs(rngs: Sequence[Any], n_tasks: int) -> Sequence[Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_integer
+from gents_gym.checks import InputError, TaskError, check_integer
 
 RewardFn = Callable[[np.ndarray], np.ndarray]
 NODES = np.linspace(-8, 8, 257)  # standard deviations, of the rule behind E[R(Y)] of a Gaussian outcome
@@ -45,10 +45,8 @@ class Bernoulli:
             raise InputError(f"{name} must be 0 or 1, got {_first(outcomes, odd)}")
 
     def check_parameters(self, name: str, parameters: np.ndarray) -> None:
-        """Raise unless every parameter is a probability."""
-        odd = ~((parameters >= 0) & (parameters <= 1))  # NaN too
-        if odd.any():
-            raise InputError(f"{name} must be probabilities in [0, 1], got {_first(parameters, odd)}")
+        """Raise unless every parameter is a probability; the error's position is the row of the first other one."""
+        _refuse(~((parameters >= 0) & (parameters <= 1)), parameters, f"{name} must be probabilities in [0, 1]")  # NaN
 
     def noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Return random numbers that :meth:`sample` turns into outcomes, float32."""
@@ -94,12 +92,10 @@ class Gaussian:
             raise InputError(f"{name} must be finite, got {_first(outcomes, odd)}")
 
     def check_parameters(self, name: str, parameters: np.ndarray) -> None:
-        """Raise unless means are finite and variances above 0."""
+        """Raise unless means are finite and variances above 0, as :meth:`Bernoulli.check_parameters`."""
         odd = ~np.isfinite(parameters)
         odd[..., 1] |= parameters[..., 1] <= 0
-        if odd.any():
-            rule = f"{name} must be finite means with variances above 0"
-            raise InputError(f"{rule}, got {_first(parameters, odd)}")
+        _refuse(odd, parameters, f"{name} must be finite means with variances above 0")
 
     def noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Return random numbers that :meth:`sample` turns into outcomes, float32."""
@@ -162,14 +158,10 @@ class Categorical:
             raise InputError(f"{name} must be {rule}, got {_first(outcomes, odd)}")
 
     def check_parameters(self, name: str, parameters: np.ndarray) -> None:
-        """Raise unless the parameters are probabilities that sum to 1."""
-        odd = ~((parameters >= 0) & (parameters <= 1))
-        if odd.any():
-            raise InputError(f"{name} must be probabilities in [0, 1], got {_first(parameters, odd)}")
+        """Raise unless the parameters are probabilities that sum to 1, as :meth:`Bernoulli.check_parameters`."""
+        _refuse(~((parameters >= 0) & (parameters <= 1)), parameters, f"{name} must be probabilities in [0, 1]")
         sums = parameters.sum(axis=-1)
-        odd = np.abs(sums - 1) > SUM_TOLERANCE
-        if odd.any():
-            raise InputError(f"{name} must be probabilities that sum to 1, got a sum of {_first(sums, odd)}")
+        _refuse(np.abs(sums - 1) > SUM_TOLERANCE, sums, f"{name} must be probabilities with a sum of 1")
 
     def noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Return random numbers that :meth:`sample` turns into outcomes, float32."""
@@ -231,6 +223,12 @@ def _is_identity(reward_fn: RewardFn, mean: np.ndarray, deviation: np.ndarray) -
     reach = 8 * deviation.max()
     outcomes = np.linspace(mean.min() - reach, mean.max() + reach, 129)
     return np.array_equal(reward_fn(outcomes), outcomes)
+
+
+def _refuse(odd: np.ndarray, values: np.ndarray, rule: str) -> None:
+    """Raise if any of the values (N, ...) is odd; the error has the row of the first."""
+    if odd.any():
+        raise TaskError(f"{rule}, got {_first(values, odd)}", int(np.argwhere(odd)[0, 0]))
 
 
 def _first(outcomes: np.ndarray, odd: np.ndarray) -> str:

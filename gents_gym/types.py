@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_array, check_integer
+from gents_gym.checks import InputError, check_array, check_integer, check_reward_fn
 from gents_gym.files import digest
 from gents_gym.likelihoods import BERNOULLI, Likelihood, infer_likelihood, make_likelihood
 from gents_gym.likelihoods import RewardFn as RewardFn
@@ -290,8 +290,7 @@ class ActionRows:
 
 
 def _check_labels(data: Tasks | ActionRows) -> None:
-    if not callable(data.reward_fn):
-        raise InputError(f"reward_fn must be a function of outcomes, got {data.reward_fn!r}")
+    check_reward_fn(data.reward_fn)
     if not isinstance(data.space, str | None):
         raise InputError(f"space must be a text or None, got {data.space!r}")
 
@@ -344,6 +343,10 @@ class TaskInfo:
     likelihood: Likelihood = BERNOULLI  # what an outcome is
     truth: Truth | None = None  # p*, where nature publishes it and it is about the features above
     known_contexts: np.ndarray | None = None  # (B, T, D): what is known of the contexts to come
+
+    def __post_init__(self) -> None:
+        """Check R."""
+        check_reward_fn(self.reward_fn)
 
     def __len__(self) -> int:
         """Return B."""

@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gents_gym.agents.base import Resettable
 from gents_gym.agents.ts_gen import TSGen
 from gents_gym.checks import InputError
 from gents_gym.types import PolicyClass, TaskInfo, Tasks
 
 
 @dataclass
-class ExactTwin:
+class ExactTwin(Resettable):
     """TS-Gen that knows φ_Z and φ_X, and so the true prior of every action; of the table it sees what others see.
 
     Privileged, so it must be given the tasks. In the synthetic setting nothing is hidden, and it is

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gents_gym.agents.base import Resettable
 from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
 from gents_gym.checks import InputError, check_number, check_rngs
 from gents_gym.models.load import check_model_name
@@ -14,7 +15,7 @@ from gents_gym.types import TaskInfo
 
 
 @dataclass
-class Greedy:
+class Greedy(Resettable):
     """Plays the action of the highest predicted mean reward."""
 
     model: Any = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
@@ -48,7 +49,7 @@ class Greedy:
 
 
 @dataclass
-class EpsilonGreedy:
+class EpsilonGreedy(Resettable):
     """Plays any action with probability ε, and the greedy one else."""
 
     model: Any = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
@@ -82,7 +83,7 @@ class EpsilonGreedy:
 
 
 @dataclass
-class Softmax:
+class Softmax(Resettable):
     """Plays actions with probability proportional to exp(prediction / temperature): PreDeToR-τ."""
 
     model: Any = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model

@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 
+from gents_gym.agents.base import Resettable
 from gents_gym.agents.linear import (
     ContextFeatures,
     LinearPosterior,
@@ -21,7 +22,7 @@ from gents_gym.types import ActionRows, TaskInfo
 
 
 @dataclass
-class LinTS:
+class LinTS(Resettable):
     """Per-action Bayesian linear regression of rewards on contexts, with a Gaussian prior and Gaussian noise.
 
     Actions are independent under the posterior, and a decision needs no more of a drawn β than x·β, so the

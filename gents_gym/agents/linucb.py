@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gents_gym.agents.base import Resettable
 from gents_gym.agents.linear import ContextFeatures, LinearPosterior, LinearPrior, check_observed
 from gents_gym.checks import check_flag, check_number
 from gents_gym.types import TaskInfo
 
 
 @dataclass
-class LinUCB:
+class LinUCB(Resettable):
     """LinUCB-disjoint: ridge regression of rewards on contexts per action, plus α standard deviations."""
 
     alpha: float = 0.1  # width of the confidence bound

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from gents_gym.agents.base import Resettable
 from gents_gym.agents.linear import FeatureMap, LinearPosterior, LinearPrior, check_observed, choose_prior, fit_prior
 from gents_gym.agents.on_model import first_task
 from gents_gym.checks import InputError, check_array, check_choice, check_number, check_rngs
@@ -21,7 +22,7 @@ FLOOR = 1e-4  # added to the fitted variances: there may be fewer actions than c
 
 
 @dataclass
-class NeuralLinearTS:
+class NeuralLinearTS(Resettable):
     """Per-action Bayesian linear regression of rewards on p_θ's features at (Z, X) with an empty history.
 
     The model stays as it was trained; what is learned online is linear in its features. As in LinTS, the draw is of
@@ -93,7 +94,7 @@ class NeuralLinearTS:
             found = model.action_context_features(action_features, contexts)
             if found is None:
                 raise InputError(f"model must have action_context_features for neural-linear-ts, got {self.model!r}")
-            return found
+            return check_array("the model's features", found, "(..., K)", found.shape, np.float64, per_task=1)
 
         return features
 

@@ -27,8 +27,8 @@ class BeliefHolder:
 
     def expected(self, context: np.ndarray) -> np.ndarray:
         """Return the mean rewards that the model expects, (B, D) to (B, A)."""
-        found = self.belief.expected(context)
-        return check_array("what the model expects", found, "(B, A)", (len(self._tasks), self._n_actions), np.float64)
+        found, shape = self.belief.expected(context), (len(self._tasks), self._n_actions)
+        return check_array("what the model expects", found, "(B, A)", shape, np.float64, per_task=1)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the belief what was played, (B, D) and (B,), and what came of it, (B,)."""

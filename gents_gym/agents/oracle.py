@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gents_gym.agents.base import Resettable
 from gents_gym.checks import InputError
 from gents_gym.construct import make_policy
 from gents_gym.types import Policy, TaskInfo, Tasks
 
 
 @dataclass
-class Oracle:
+class Oracle(Resettable):
     """Plays π*(·; τ), fitted to the tasks' whole tables; privileged, so it must be given the tasks."""
 
     policy: str | None = None  # policy class; None: the setting's own

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from gents_gym.agents.base import Resettable
 from gents_gym.checks import InputError, TaskError, check_actions, check_array
 from gents_gym.construct import make_object
 from gents_gym.types import TaskInfo
 
 
 @dataclass
-class PerTask:
+class PerTask(Resettable):
     """Plays each task with an object of its own.
 
     An object needs ``act(observation) -> int``, with the observation of the single environment:

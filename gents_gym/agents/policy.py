@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_array
+from gents_gym.checks import InputError, TaskError, check_array
 from gents_gym.construct import get_policy, make_policy
 from gents_gym.likelihoods import Bernoulli
 from gents_gym.types import Completion, FeaturePolicyClass, Model, Policy, PolicyClass, TaskInfo
@@ -40,9 +40,14 @@ class ChosenPolicy:
         n_tasks, draws = read.shape[:2]
         x, outcomes = (part.reshape(-1, *part.shape[2:]) for part in (read, tables.outcomes))
         options = {} if tables.weights is None else {"weights": tables.weights.reshape(outcomes.shape)}
-        policy = self.policy_class.fit(x, outcomes, warm_start=last and last.policy, **options)
         shape = (len(outcomes), outcomes.shape[2])
-        scores = check_array("the policy's scores", policy.scores(x[:, tables.current]), "(B·M, A)", shape, np.float64)
+        try:
+            policy = self.policy_class.fit(x, outcomes, warm_start=last and last.policy, **options)
+            scores = policy.scores(x[:, tables.current])
+            scores = check_array("the policy's scores", scores, "(B·M, A)", shape, np.float64, per_task=1)
+        except TaskError as error:
+            error.position //= draws  # it is told of B·M tables
+            raise
         return FittedPolicy(policy, scores.reshape(n_tasks, draws, -1))
 
 

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gents_gym.agents.base import Resettable
 from gents_gym.checks import check_rngs
 from gents_gym.randomness import Draws
 from gents_gym.types import TaskInfo
 
 
 @dataclass
-class Random:
+class Random(Resettable):
     """Plays every action with the same probability."""
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gents_gym.agents.base import Resettable
 from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
 from gents_gym.agents.policy import FittedPolicy, check_policy, choose_policy
 from gents_gym.checks import InputError, check_flag, check_integer, check_memory, check_number
@@ -14,7 +15,7 @@ from gents_gym.types import Model, PolicyClass, TaskInfo
 
 
 @dataclass
-class TSGen:
+class TSGen(Resettable):
     """TS-Gen: at each decision, complete the table with p_θ, fit the policy class to it, and play its action.
 
     With ``samples`` above 1 it completes several tables and plays the action of the highest mean prediction of the
@@ -83,7 +84,7 @@ class TSGen:
 
 
 @dataclass
-class GenUCB:
+class GenUCB(Resettable):
     """Plays the action with the highest quantile of the scores over several completed tables."""
 
     model: str | Model = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model

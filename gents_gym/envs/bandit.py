@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode
 
 from gents_gym.checks import InputTypeError
 from gents_gym.envs.bases import EnvBase, Observation
+from gents_gym.envs.given import check_options
 from gents_gym.envs.vector import RENDERERS, BanditVectorEnv
 from gents_gym.types import TaskDistribution, Tasks
 
@@ -110,10 +111,11 @@ class BanditEnv(EnvBase):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """Start the stream ``seed`` or go on in it; ``options["task"]`` picks or hands in a task."""
+        options = check_options(options)
+        if isinstance(options.get("task"), int | np.integer):
+            options["task"] = [options["task"]]
         super().reset(seed=seed)
         self._batch.np_random = self.np_random  # it draws the stream of an environment without a seed
-        if options and isinstance(options.get("task"), int | np.integer):
-            options = {**options, "task": [options["task"]]}
         observation, info = self._batch.reset(seed=seed, options=options)
         return _first(observation), _first_info(info)
 

@@ -1,13 +1,28 @@
 """Checks of what ``reset`` is given in its options: tasks, and the mask of the slots to reset."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from gents_gym.checks import InputError
+from gents_gym.checks import InputError, InputTypeError, check_choice
 from gents_gym.types import Tasks
 
+OPTIONS = ("task", "reset_mask")
 BOUND = 1e6  # observations lie within ±BOUND
+
+
+def check_options(options: Any) -> dict[str, Any]:
+    """Return the options of a reset as a dict, or raise unless they are a mapping of known names."""
+    if not isinstance(options, Mapping | None):
+        raise InputTypeError(f"options must be a dict, got {options!r}")
+    options = dict(options or {})
+    try:
+        for key in options:
+            check_choice("option of reset:", key, OPTIONS)
+    except InputError as error:  # as for a keyword that a function does not have
+        raise InputTypeError(str(error)) from None
+    return options
 
 
 def masked_slots(mask: Any, n_slots: int) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -23,7 +22,7 @@ from gents_gym.checks import (
 )
 from gents_gym.construct import make_tasks
 from gents_gym.envs.bases import Observation, VectorEnvBase
-from gents_gym.envs.given import BOUND, check_given, masked_slots
+from gents_gym.envs.given import BOUND, check_given, check_options, masked_slots
 from gents_gym.envs.render import draw_table, write_table
 from gents_gym.envs.streams import Seeds, Streams
 from gents_gym.randomness import SPLITS
@@ -128,12 +127,8 @@ class BanditVectorEnv(VectorEnvBase):
             options: "task": a :class:`Tasks` batch or the numbers of tasks in the stream, one for each slot
                 that is reset; "reset_mask": (B,) booleans, the slots to reset.
         """
-        if not isinstance(options, Mapping | None):
-            raise InputTypeError(f"options must be a dict, got {options!r}")
-        options = dict(options or {})
-        mask, given = options.pop("reset_mask", None), options.pop("task", None)
-        for key in options:
-            check_choice("option of reset:", key, ["task", "reset_mask"])
+        options = check_options(options)
+        mask, given = options.get("reset_mask"), options.get("task")
         slots = masked_slots(mask, self.num_envs)
         if self._played is None and len(slots) < self.num_envs:
             raise ResetNeeded("reset_mask must be True everywhere at the first reset")

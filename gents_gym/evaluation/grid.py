@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import gents_gym
-from gents_gym.checks import InputError, check_choice, check_integer, check_memory
+from gents_gym.checks import InputError, TaskError, check_choice, check_integer, check_memory
 from gents_gym.construct import make_agent, make_policy, parse_spec
 from gents_gym.evaluation.environments import make_envs
 from gents_gym.evaluation.rollout import own_tasks, task_info
@@ -181,7 +181,8 @@ def _cannot_play(env: str, spec: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"agent {spec!r} cannot play {env!r}: {error}") from error
+        where = ", in task 0 at step 1" if isinstance(error, TaskError) else ""
+        raise InputError(f"agent {spec!r} cannot play {env!r}: {error}{where}") from error
 
 
 def _check_size(pairs: int, tasks: int, block: int) -> None:

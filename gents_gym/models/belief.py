@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 
-from gents_gym.checks import InputError, check_array, check_integer, check_rngs
+from gents_gym.checks import InputError, TaskError, check_array, check_integer, check_rngs
 from gents_gym.likelihoods import BERNOULLI, Likelihood
 from gents_gym.models.contexts import CONTEXT_MODELS, Sources, check_contexts, default_contexts, stack
 from gents_gym.models.ledger import KEPT, Ledger, is_rising
@@ -58,6 +58,8 @@ class Kernel(Protocol):
     ) -> np.ndarray:
         """Return tables (B, T', A) with every missing outcome drawn, one row after the other; the state stays as it is.
 
+        The last row is NaN, or infinite, for an action of which any prediction was: outcomes need not show it.
+
         Args:
             state: The state of B·A actions after all that was observed.
             rows: (B, T', K).
@@ -100,7 +102,7 @@ class RowByRow:
                 state = self.start(action_features)
                 check_state("start", state, size)
                 verb = "predict"
-                self._parameters(state, contexts)
+                self._parameters(state, contexts, size)
                 verb = "append"
                 given = (contexts, outcomes, np.ones(size, np.bool_))
                 after = self._model.append(state, *(self._given(part) for part in given))
@@ -123,7 +125,8 @@ class RowByRow:
     def predict(self, state: Any, contexts: np.ndarray) -> np.ndarray:
         """Return the parameters of every action's outcome, (B, C, D) to (B, C, A, ...)."""
         n_actions = len(next(tree_leaves(state))) // len(contexts)
-        found = [self._parameters(state, np.repeat(part, n_actions, axis=0)) for part in contexts.swapaxes(0, 1)]
+        each = (np.repeat(part, n_actions, axis=0) for part in contexts.swapaxes(0, 1))
+        found = [self._parameters(state, context, n_actions) for context in each]
         shape = (len(contexts), n_actions, *self._likelihood.shape)
         return np.stack([part.reshape(shape) for part in found], axis=1)
 
@@ -152,21 +155,26 @@ class RowByRow:
         missing = played[..., None] != np.arange(n_actions)  # (B, T', A)
         for t in range(n_rows):
             context = np.repeat(rows[:, t], n_actions, axis=0)  # (B·A, D)
-            outcome = self._likelihood.sample(self._parameters(state, context), noise[:, t].reshape(-1))
+            parameters = self._parameters(state, context, n_actions)
+            outcome = self._likelihood.sample(parameters, noise[:, t].reshape(-1))
             with torch.no_grad():
                 given = (context, outcome, missing[:, t].reshape(-1))
                 state = self._model.append(state, *(self._given(part) for part in given))
             table[:, t] = np.where(missing[:, t], outcome.reshape(n_tasks, n_actions), seen[:, t, None])
         return table
 
-    def _parameters(self, state: Any, context: np.ndarray) -> np.ndarray:
-        """Return what the model predicts, as an array (N, ...) in double precision."""
+    def _parameters(self, state: Any, context: np.ndarray, n_actions: int) -> np.ndarray:
+        """Return what the model predicts for tasks of A actions, as an array (N, ...) in double precision."""
         with torch.no_grad():
             found = self._model.predict(state, self._given(context))
         found = np.asarray(found.numpy() if isinstance(found, torch.Tensor) else found, np.float64)
         if found.shape != (wanted := (len(context), *self._likelihood.shape)):
             raise InputError(f"the model's predict must return shape {wanted} for N={len(context)}, got {found.shape}")
-        self._likelihood.check_parameters("what the model's predict returns", found)
+        try:
+            self._likelihood.check_parameters("what the model's predict returns", found)
+        except TaskError as error:
+            error.position //= n_actions
+            raise
         return found
 
     def _given(self, array: np.ndarray) -> Any:
@@ -321,17 +329,7 @@ class ActionBelief:
         seen = self._ledger.seen[:, : self._ledger.time]
         if actions is None:
             return self._state, seen, n_all
-        actions = np.asarray(actions)
-        if actions.ndim != 2 or len(actions) != n_tasks or actions.dtype.kind not in "iu" or not actions.size:
-            raise InputError(
-                f"actions must be whole numbers of shape (B, n) with B={n_tasks}, got {actions.dtype}{actions.shape}"
-            )
-        if actions.min() < 0 or actions.max() >= n_all:
-            raise InputError(f"actions must lie in [0, {n_all}), got {actions.min()} to {actions.max()}")
-        twice = (np.diff(np.sort(actions, axis=1), axis=1) == 0).any(axis=1)
-        if twice.any():
-            task = int(twice.argmax())
-            raise InputError(f"actions must differ from each other, got {actions[task].tolist()} for task {task}")
+        actions = check_columns(actions, n_tasks, n_all)
         rows = (np.arange(n_tasks)[:, None] * n_all + actions).reshape(-1)
         place = np.full((n_tasks, n_all + 1), -1)  # where an action stands among the columns; -1: it does not
         np.put_along_axis(place, actions, np.arange(actions.shape[1])[None], axis=1)
@@ -347,7 +345,12 @@ class ActionBelief:
         outcomes.reshape(n_tasks, draws, n_rows)[:, :, :t] = self._ledger.outcomes[:, None, :t]
         each = (rng for rng in self._rngs for _ in range(draws))
         noise = stack([self._likelihood.noise(rng, (n_rows, n_actions)) for rng in each])
-        table = self._kernel.generate(state, rows, played, outcomes, noise)
+        try:
+            table = self._kernel.generate(state, rows, played, outcomes, noise)
+            check_array("what the model predicts", table[:, -1], "(B·M, A)", (n_all, n_actions), per_task=1)
+        except TaskError as error:
+            error.position //= draws
+            raise
         return table.reshape(n_tasks, draws, n_rows, n_actions)
 
     def _observed(self, seen: np.ndarray, end: int, draws: int, n_actions: int) -> tuple[np.ndarray, np.ndarray]:
@@ -371,6 +374,24 @@ def check_state(verb: str, state: Any, size: int) -> None:
         if not isinstance(leaf, np.ndarray | torch.Tensor) or tuple(leaf.shape[:1]) != (size,):
             got = tuple(leaf.shape) if isinstance(leaf, np.ndarray | torch.Tensor) else repr(leaf)
             raise InputError(f"{rule}, got {got}")
+
+
+def check_columns(actions: Any, n_tasks: int, n_actions: int) -> np.ndarray:
+    """Return ``actions`` (B, n), or raise unless they are actions of each task, at least one, none of them twice."""
+    try:
+        actions = np.asarray(actions)
+    except ValueError:  # a ragged list
+        raise InputError(f"actions must be whole numbers of shape (B, n) with B={n_tasks}, got {actions!r}") from None
+    if actions.ndim != 2 or len(actions) != n_tasks or actions.dtype.kind not in "iu" or not actions.size:
+        got = f"{actions.dtype}{actions.shape}"
+        raise InputError(f"actions must be whole numbers of shape (B, n) with B={n_tasks}, got {got}")
+    if actions.min() < 0 or actions.max() >= n_actions:
+        raise InputError(f"actions must lie in [0, {n_actions}), got {actions.min()} to {actions.max()}")
+    twice = (np.diff(np.sort(actions, axis=1), axis=1) == 0).any(axis=1)
+    if twice.any():
+        task = int(twice.argmax())
+        raise TaskError(f"actions must differ from each other, got {actions[task].tolist()} for task {task}", task)
+    return actions
 
 
 def check_tasks(tasks: Any, n_tasks: int) -> np.ndarray:

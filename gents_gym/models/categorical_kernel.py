@@ -19,6 +19,8 @@ def react_categorical(wide, draws, nodes, shares, s, v, d, y, counts, gain, weig
     """
     q = len(s)
     total, own = room[0], room[1]
+    if draws:
+        _spoil(wide, s, v, y)
     _take_root(wide, v, q)
     _divide(wide, v, d, q)
     _weigh_nodes(wide, nodes, shares, s, v, chance, gain, total)
@@ -63,6 +65,17 @@ def react_categorical(wide, draws, nodes, shares, s, v, d, y, counts, gain, weig
     for gj in gain:
         for a in range(wide):
             gj[a] *= counts[a]
+
+
+@njit(cache=True, fastmath=CONTRACT, error_model="numpy")
+def _spoil(wide, s, v, y):  # type: ignore[no-untyped-def]
+    """Make y NaN where a moment of the predictors is not finite: comparisons below would not show it."""
+    for sj in s:
+        for a in range(wide):
+            y[a] += _ZERO * sj[a]
+    for vj in v:
+        for a in range(wide):
+            y[a] += _ZERO * vj[a]
 
 
 @njit(cache=True, fastmath=CONTRACT, error_model="numpy")
@@ -134,9 +147,10 @@ def _weigh_nodes(wide, nodes, shares, s, lower, chance, predictors, top):  # typ
 
 @njit(cache=True, fastmath=CONTRACT, error_model="numpy")
 def _draw(wide, chance, n_outcomes, y, uniform, ceiling):  # type: ignore[no-untyped-def]
-    """Replace uniform numbers y by outcomes: how many of the cumulated probabilities they reach."""
+    """Replace uniform numbers y by outcomes: how many of the cumulated probabilities they reach; NaN stays NaN."""
     for a in range(wide):
-        uniform[a], ceiling[a], y[a] = y[a], _ZERO, _ZERO
+        uniform[a], ceiling[a] = y[a], _ZERO
+        y[a] *= _ZERO
     for c in range(n_outcomes - 1):
         for i in range(c, len(chance), n_outcomes):
             cc = chance[i]

@@ -8,7 +8,6 @@ import numpy as np
 
 from gents_gym.checks import (
     InputError,
-    check_actions,
     check_array,
     check_choice,
     check_integer,
@@ -16,7 +15,7 @@ from gents_gym.checks import (
     check_rngs,
 )
 from gents_gym.likelihoods import Likelihood
-from gents_gym.models.belief import check_likelihood
+from gents_gym.models.belief import check_columns, check_likelihood, check_tasks
 from gents_gym.models.conjugate import ConjugatePosterior, conjugate_marginal
 from gents_gym.models.contexts import CONTEXT_MODELS, Sources
 from gents_gym.models.ledger import KEPT, Ledger
@@ -152,15 +151,18 @@ class ExactBelief:
         """
         check_integer("draws", draws, 1)
         ledger, n_tasks = self._ledger, len(self._info)
+        if actions is not None:
+            actions = check_columns(actions, n_tasks, self._info.n_actions)
         t, end = ledger.time, ledger.end(rows)
         ledger.face(context)
         imagined = self._imagine(contexts, end, draws)  # (B, M, T', D)
         coefficients = self.draw(draws)  # (B, M, A, Q)
         if actions is not None:
-            coefficients = np.take_along_axis(coefficients, np.asarray(actions)[:, None, :, None], axis=2)
+            coefficients = np.take_along_axis(coefficients, actions[:, None, :, None], axis=2)
         known = self._observed(actions)  # (B, t, A)
         first = 0 if rows is None else t
         parameters = self._posterior.parameters(self._model.rows(imagined[:, :, first:]), coefficients)
+        check_array("what the model predicts", parameters, "(B, M, T', A, ...)", parameters.shape, float, per_task=1)
         shape = (end - first, coefficients.shape[2])
         noise = np.stack([_noise(self._model.likelihood, rng, shape) for rng in self._rngs for _ in range(draws)])
         table = np.zeros((n_tasks, draws, end, shape[1]), np.float32)
@@ -176,7 +178,7 @@ class ExactBelief:
 
     def fork(self, tasks: np.ndarray) -> "ExactBelief":
         """Return an independent copy of the tasks at ``tasks``, repeats allowed, with random numbers of its own."""
-        tasks = check_actions(tasks, len(tasks), len(self._info))
+        tasks = check_tasks(tasks, len(self._info))
         other = copy.copy(self)
         other._info, other._rngs = self._info[tasks], [self._rngs[i].spawn(1)[0] for i in tasks]
         other._ledger = self._ledger.pick(tasks)
@@ -234,7 +236,7 @@ class ExactBelief:
 
     def _observed(self, actions: np.ndarray | None = None) -> np.ndarray:
         """Return which cells of the rows so far were seen, (B, t, A)."""
-        columns = np.arange(self._info.n_actions)[None] if actions is None else np.asarray(actions)
+        columns = np.arange(self._info.n_actions)[None] if actions is None else actions
         return self._ledger.seen[:, : self._ledger.time, None] == columns[:, None]
 
 

@@ -14,7 +14,7 @@ from gents_gym.models.filter_bernoulli import BernoulliForm
 from gents_gym.models.filter_categorical import MOST_OUTCOMES, CategoricalForm
 from gents_gym.models.filter_form import FilterState, Form, Predicted
 from gents_gym.models.filter_gaussian import GaussianForm
-from gents_gym.models.sequence import SequenceModel
+from gents_gym.models.sequence import SequenceModel, check_sequences
 
 FAR = 4.0  # standard deviations of Z beyond which the prior's spread stays as it is
 
@@ -106,6 +106,7 @@ class FilterModel(SequenceModel):
 
     def log_prob(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor | None = None) -> Tensor:
         """Return log-probabilities along whole sequences, (N, T) or at the entries ``at``; one scan over time."""
+        check_sequences(action_features, contexts, outcomes)
         mean, covariance, z = self.start(action_features)
         rows = self.rows(contexts)  # (N, T, K)
         steps = []

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.stats import norm, qmc
 from torch import Tensor, nn
 
+from gents_gym.checks import check_array
 from gents_gym.models.belief import Kernel, RowByRow
 from gents_gym.models.context_kernel import ContextRows
 from gents_gym.models.linear_kernel import run_linear
@@ -79,7 +80,10 @@ class FilterKernel(RowByRow, ABC):
 
     def moments(self, state: FilterState, contexts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and covariance of the linear predictors, (B, C, D) to (B, C, A, Q) and (B, C, A, Q, Q)."""
-        return predictor_moments(self.rows(contexts), state.mean.numpy(), state.covariance.numpy())
+        mean, spread = predictor_moments(self.rows(contexts), state.mean.numpy(), state.covariance.numpy())
+        # As one sum: both must be finite.
+        check_array("what the model predicts", mean + spread.sum(axis=-1), "(B, C, A, Q)", mean.shape, float, 1)
+        return mean, spread
 
     def variance(self, state: FilterState, contexts: np.ndarray, info: TaskInfo) -> np.ndarray:
         """Return the variance of E[R(Y)] under the coefficients' Gaussian, (B, C, D) to (B, C, A)."""

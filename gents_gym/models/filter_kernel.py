@@ -9,7 +9,8 @@ from gents_gym.numerics.lanes import WIDTH, fill, load, root, store, where_less
 from gents_gym.numerics.series import decay32
 
 _SHRINK = np.float32(math.pi / 8)
-_ZERO, _ONE = np.float32(0), np.float32(1)
+_ZERO, _ONE, _TINY = np.float32(0), np.float32(1), np.float32(1e-12)
+_EXPONENT = np.int32(0x7F800000)  # all of its bits are set in infinities and NaN
 _KNOWN = np.float32(2)  # in the place of a random number: the outcome was observed
 
 
@@ -23,6 +24,8 @@ def impute_filter(
     uniform: np.ndarray,  # (B, T, A) float32
 ) -> np.ndarray:
     """Return the tables (B, T, A): row after row, every missing outcome is drawn and absorbed.
+
+    The last row is NaN for an action with a logit that is not finite: outcomes do not show it.
 
     Actions of a task go side by side, one in each lane, and several tasks of few actions too. Lanes that are left over
     idle at zero.
@@ -44,6 +47,7 @@ def impute_filter(
                     m[k * WIDTH + a] = _ZERO if idle else mean[there, k]
                     for j in range(k + 1):
                         p[(k * size + j) * WIDTH + a] = _ZERO if idle else covariance[there, k, j]
+            logits = fill(_ZERO)  # their sum, scaled down so that finite ones have a finite sum
             for t in range(n_rows):
                 for b in range(begin, end):
                     at, known = (b - begin) * n_actions, played[b, t] - first
@@ -65,6 +69,7 @@ def impute_filter(
                     s += load(m, k * WIDTH) * xk
                 shrink = _ONE / root(_ONE + _SHRINK * v)
                 logit = s * shrink
+                logits += logit * _TINY
                 e = decay32(logit)
                 high = _ONE / (_ONE + e)
                 chance = where_less(logit, _ZERO, e * high, high)
@@ -86,6 +91,12 @@ def impute_filter(
                         table[b, t, first + a] = draw[at + a]
                     if 0 <= known < n:
                         table[b, t, first + known] = seen[b, t]
+            store(d, 0, logits)
+            bits = d.view(np.int32)  # of floats, fast-math may take for granted that they are finite
+            for b in range(begin, end):
+                for a in range(n):
+                    if bits[(b - begin) * n_actions + a] & _EXPONENT == _EXPONENT:
+                        table[b, n_rows - 1, first + a] = np.nan
     return table
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_actions, check_array, check_integer
+from gents_gym.checks import InputError, check_actions, check_array, check_contexts, check_integer
 from gents_gym.likelihoods import Likelihood
 from gents_gym.types import Feedback, TaskInfo
 
@@ -48,10 +48,7 @@ class Ledger:
 
     def check_contexts(self, contexts: np.ndarray) -> np.ndarray:
         """Return contexts (B, C, D), or raise unless they have that shape; (B, D) becomes (B, 1, D)."""
-        n_tasks, _, n_context = self.contexts.shape
-        if np.ndim(contexts) == 3:
-            return check_array("contexts", contexts, "(B, C, D)", (n_tasks, -1, n_context))
-        return check_array("context", contexts, "(B, D)", (n_tasks, n_context))[:, None]
+        return check_contexts(contexts, len(self.contexts), self.contexts.shape[2])
 
     def end(self, rows: int | None) -> int:
         """Return how many rows a completed table has, with ``rows`` imputed ones, or up to the horizon."""

@@ -195,7 +195,7 @@ def _react_gaussian(wide, draws, noise, s, v, y, counts, gain, weight):  # type:
     """Set gain and weight for outcomes y; with ``draws``, standard normals in their place become outcomes first."""
     s0, v0, gain0, weight0 = s[0], v[0], gain[0], weight[0]
     for a in range(wide):
-        sound = v0[a] > _ZERO  # rounding can make it negative if nothing is left to learn
+        sound = not v0[a] <= _ZERO  # rounding can make it negative if nothing is left to learn; a NaN must show
         variance = (v0[a] if sound else _ZERO) + noise
         if draws:
             y[a] = s0[a] + np.sqrt(variance) * y[a]

@@ -12,7 +12,7 @@ from gents_gym.checks import check_flag, check_integer, check_memory
 from gents_gym.models.belief import Kernel, RowByRow
 from gents_gym.models.context_kernel import ContextRows, context_network, context_weights, map_contexts
 from gents_gym.models.paper_kernel import impute_paper, read_head
-from gents_gym.models.sequence import SequenceModel
+from gents_gym.models.sequence import SequenceModel, check_sequences
 from gents_gym.models.statistics_kernel import Statistics
 
 LAYER = 500  # weights that a layer's Python objects weigh as much as
@@ -135,6 +135,7 @@ class PaperModel(SequenceModel):
 
     def log_prob(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor | None = None) -> Tensor:
         """Return log-probabilities along whole sequences, (N, T) or at the entries ``at``."""
+        check_sequences(action_features, contexts, outcomes)
         at = torch.arange(contexts.shape[1]) if at is None else at
         rows = self.rows(contexts)
         statistics = Statistics.apply(rows, outcomes, at, self.config.raw)  # type: ignore[no-untyped-call]

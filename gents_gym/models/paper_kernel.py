@@ -16,7 +16,7 @@ from gents_gym.numerics.series import decay32
 
 ROWS = 1024  # actions at a time: their hidden layers stay in the second-level cache
 
-_ZERO, _ONE = np.float32(0), np.float32(1)
+_ZERO, _ONE, _TINY = np.float32(0), np.float32(1), np.float32(1e-12)
 
 
 class Head(NamedTuple):
@@ -42,6 +42,8 @@ def impute_paper(
 ) -> np.ndarray:
     """Return the tables (B, T, A): row after row, every missing outcome is drawn and absorbed.
 
+    The last row is NaN for an action with a logit or a hidden unit that is not finite: outcomes do not show it.
+
     Args:
         head: The paper model's head.
         state: The model's state after all that was observed, of N = B·A actions.
@@ -64,6 +66,7 @@ def impute_paper(
         inputs[rows.shape[2] :] = start[here].T
         columns, known = torch.from_numpy(inputs).T, torch.from_numpy(base[here])  # the same numbers as tensors
         tasks, actions = np.divmod(np.arange(begin, here.stop), uniform.shape[2])
+        units = np.zeros(len(tasks), np.float32)  # sums of logits and hidden units, scaled down so as not to overflow
         layers = [torch.empty(here.stop - begin, first.shape[1]) for _ in range(2)]
         for t in range(rows.shape[1]):
             _set_contexts(inputs, rows, t, tasks)
@@ -72,7 +75,9 @@ def impute_paper(
                 torch.mm(layers[0].relu_(), weights, out=layers[1])
                 layers.reverse()
             hidden, lead = layers[0].numpy(), rows.shape[2]
-            _absorb(inputs, hidden, last, bias, size, lead, raw, t, tasks, actions, played, seen, uniform, table)
+            _absorb(inputs, hidden, last, bias, size, lead, raw, t, tasks, actions, played, seen, uniform, table, units)
+        lost = ~np.isfinite(units)
+        table[tasks[lost], -1, actions[lost]] = np.nan
     return table
 
 
@@ -136,6 +141,7 @@ def _absorb(
     seen: np.ndarray,  # (B, T)
     uniform: np.ndarray,  # (B, T, A)
     table: np.ndarray,  # (B, T, A)
+    units: np.ndarray,  # (n,): sums to which this row's logits and hidden units are added
 ) -> None:
     """Draw row t's outcomes into the table, and update the statistics in the inputs with the missing ones."""
     n = inputs.shape[1]
@@ -145,6 +151,9 @@ def _absorb(
         logit = bias
         for j in range(len(last)):
             logit += last[j] * max(hidden[a, j], _ZERO)
+        units[a] += _TINY * logit
+        for j in range(len(last)):  # the activation may hide a NaN
+            units[a] += _TINY * hidden[a, j]
         e = decay32(logit)
         high = _ONE / (_ONE + e)
         chance = high if logit >= _ZERO else e * high

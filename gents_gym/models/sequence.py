@@ -83,6 +83,7 @@ class SequenceModel(nn.Module, ABC):
         Returns:
             (N, n), or (N, T).
         """
+        check_sequences(action_features, contexts, outcomes)
         state, found = self.start(action_features), []
         wanted = set(range(contexts.shape[1]) if at is None else at.tolist())
         for t in range(max(wanted) + 1):
@@ -194,6 +195,14 @@ class SequenceModel(nn.Module, ABC):
             if not torch.isfinite(tensor).all():
                 raise InputError(f"'{path}' must hold finite numbers, got others in {name}")
         self.load_state_dict(tensors, assign=True)
+
+
+def check_sequences(action_features: Tensor, contexts: Tensor, outcomes: Tensor) -> None:
+    """Raise unless the sequences are of N actions and T rows each: (N, F), (N, T, D) and (N, T)."""
+    sizes = tuple(contexts.shape[:2])
+    if contexts.ndim != 3 or tuple(outcomes.shape) != sizes or len(action_features) != sizes[0]:
+        got = ", ".join(str(tuple(part.shape)) for part in (action_features, contexts, outcomes))
+        raise InputError(f"action_features, contexts and outcomes must be (N, F), (N, T, D) and (N, T), got {got}")
 
 
 def log_prob(likelihood: Likelihood, parameters: Tensor, outcomes: Tensor) -> Tensor:

@@ -21,14 +21,14 @@ class BinaryPolicy(ABC):
 
     @abstractmethod
     def logits(self, contexts: np.ndarray) -> np.ndarray:
-        """Return the fitted models' log odds, (B, T, D) to (B, T, A)."""
+        """Return the fitted models' log odds, (B, T, D) to (B, T, A), or (B, D) to (B, 1, A)."""
 
     def probability(self, context: np.ndarray) -> np.ndarray:
         """Return P(Y=1), (B, D) to (B, A) or (B, T, D) to (B, T, A)."""
-        logits = self.logits(context[:, None] if context.ndim == 2 else context)
+        logits = self.logits(context)
         fixed = self.constant[:, None]  # (B, 1, A)
         chances: np.ndarray = np.where(np.isnan(fixed), expit(logits), fixed)  # (B, T, A)
-        return chances[:, 0] if context.ndim == 2 else chances
+        return chances[:, 0] if np.ndim(context) == 2 else chances
 
     def scores(self, context: np.ndarray) -> np.ndarray:
         """Return predicted rewards, (B, D) to (B, A) or (B, T, D) to (B, T, A)."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_array, check_integer, check_number
+from gents_gym.checks import InputError, check_array, check_integer, check_number, check_reward_fn
 from gents_gym.construct import make_policy
 from gents_gym.policies.logistic import Logistic, LogisticPolicy
 from gents_gym.policies.tilts import search
@@ -50,8 +50,8 @@ class ConstrainedPolicy:
 
     def scores(self, context: np.ndarray) -> np.ndarray:
         """Return tilted predicted rewards, (B, D) to (B, A) or (B, T, D) to (B, T, A)."""
-        tilts = self.tilts if context.ndim == 2 else self.tilts[:, :, None]  # (B, 2, A) or (B, 2, 1, A)
-        return self.base.scores(context) + tilts[:, 0] + tilts[:, 1] * self.lean(context)[..., None]
+        tilts = self.tilts if np.ndim(context) == 2 else self.tilts[:, :, None]  # (B, 2, A) or (B, 2, 1, A)
+        return self.base.scores(context) + tilts[:, 0] + tilts[:, 1] * self.lean(np.asarray(context))[..., None]
 
 
 @dataclass(eq=False)
@@ -74,6 +74,7 @@ class Constrained:
 
     def __post_init__(self) -> None:
         """Check the options."""
+        check_reward_fn(self.reward_fn)
         check_number("epsilon", self.epsilon, 0)
         check_integer("sweeps", self.sweeps, 1)
         self.group1, self.group2 = _read_group("group1", self.group1), _read_group("group2", self.group2)

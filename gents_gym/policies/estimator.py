@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_array, check_integer
+from gents_gym.checks import InputError, check_array, check_contexts, check_integer, check_reward_fn
 from gents_gym.construct import make_object
+from gents_gym.policies.table import check_weights
 from gents_gym.types import RewardFn, identity
 
 
@@ -15,16 +16,17 @@ class EstimatorPolicy:
     """Fitted estimators, B × A; where all outcomes were equal, their reward stands in the place of one."""
 
     fitted: list[list[Any]]
+    context_dim: int  # D
     reward_fn: RewardFn = identity
 
     def scores(self, context: np.ndarray) -> np.ndarray:
         """Return predicted rewards, (B, D) to (B, A) or (B, T, D) to (B, T, A)."""
-        contexts = context[:, None] if context.ndim == 2 else context  # (B, T, D)
+        contexts = check_contexts(context, len(self.fitted), self.context_dim, np.float64)  # (B, T, D)
         found = np.empty((*contexts.shape[:2], len(self.fitted[0])))
         for b, task in enumerate(self.fitted):
             for a, fitted in enumerate(task):
                 found[b, :, a] = fitted if isinstance(fitted, float) else self._predict(fitted, contexts[b])
-        return found[:, 0] if context.ndim == 2 else found
+        return found[:, 0] if np.ndim(context) == 2 else found
 
     def _predict(self, fitted: Any, contexts: np.ndarray) -> np.ndarray:
         """Return one action's predicted rewards, (T, D) to (T,)."""
@@ -46,6 +48,7 @@ class Estimator:
 
     def __post_init__(self) -> None:
         """Check the options."""
+        check_reward_fn(self.reward_fn)
         if isinstance(self.estimator, str):
             object.__setattr__(self, "estimator", make_object("estimator", self.estimator, {}, {}))
         if isinstance(self.estimator, type) or not all(hasattr(self.estimator, verb) for verb in ("fit", "predict")):
@@ -67,12 +70,12 @@ class Estimator:
         outcomes = check_array("outcomes", outcomes, "(B, T, A)", (n_tasks, n_rows, -1), np.float64)
         check_integer("the number of rows T", n_rows, 1)
         weights = np.ones_like(outcomes) if weights is None else weights
-        weights = check_array("weights", weights, "(B, T, A)", outcomes.shape, np.float64)
+        weights = check_weights(weights, outcomes.shape, np.float64)
         columns = range(outcomes.shape[2])
         fitted = [
             [self._fit_one(contexts[b], outcomes[b, :, a], weights[b, :, a]) for a in columns] for b in range(n_tasks)
         ]
-        return EstimatorPolicy(fitted, self.reward_fn)
+        return EstimatorPolicy(fitted, contexts.shape[2], self.reward_fn)
 
     def _fit_one(self, contexts: np.ndarray, outcomes: np.ndarray, weights: np.ndarray) -> Any:
         """Return an estimator fitted to the (T, D) contexts and (T,) outcomes that count, or a constant reward."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.checks import check_number
+from gents_gym.checks import check_number, check_reward_fn
 from gents_gym.policies.least_squares_kernel import fit_least_squares
 from gents_gym.policies.table import Table, predict_linear
 from gents_gym.types import RewardFn, identity
@@ -21,8 +21,8 @@ class LeastSquaresPolicy:
 
     def scores(self, context: np.ndarray) -> np.ndarray:
         """Return predicted rewards, (B, D) to (B, A) or (B, T, D) to (B, T, A)."""
-        predicted = predict_linear(self.coefficients, context[:, None] if context.ndim == 2 else context)
-        return predicted[:, 0] if context.ndim == 2 else predicted
+        predicted = predict_linear(self.coefficients, context)
+        return predicted[:, 0] if np.ndim(context) == 2 else predicted
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class LeastSquares:
 
     def __post_init__(self) -> None:
         """Check the options."""
+        check_reward_fn(self.reward_fn)
         check_number("alpha", self.alpha, 0)
 
     def fit(

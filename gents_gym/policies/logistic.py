@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gents_gym.checks import check_array, check_integer, check_number
+from gents_gym.checks import check_array, check_integer, check_number, check_reward_fn
 from gents_gym.likelihoods import Bernoulli
 from gents_gym.numerics.newton import LogisticProblems
 from gents_gym.policies.binary import BinaryPolicy, BinaryTable
@@ -21,7 +21,7 @@ class LogisticPolicy(BinaryPolicy):
     coefficients: np.ndarray
 
     def logits(self, contexts: np.ndarray) -> np.ndarray:
-        """Return the log odds, (B, T, D) to (B, T, A)."""
+        """Return the log odds, (B, T, D) to (B, T, A), or (B, D) to (B, 1, A)."""
         return predict_linear(self.coefficients, contexts)
 
 
@@ -42,6 +42,7 @@ class Logistic:
 
     def __post_init__(self) -> None:
         """Check the options."""
+        check_reward_fn(self.reward_fn)
         check_number("C", self.C, 0, above=True)
         check_number("tolerance", self.tolerance, 0, above=True)
         check_integer("max_iterations", self.max_iterations, 1)

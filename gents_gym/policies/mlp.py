@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_array, check_integer, check_number
+from gents_gym.checks import InputError, check_contexts, check_integer, check_number, check_reward_fn
 from gents_gym.likelihoods import Bernoulli
 from gents_gym.policies.binary import BinaryPolicy, BinaryTable
 from gents_gym.policies.mlp_kernel import GROUP, network_logits, train_networks
@@ -22,8 +22,8 @@ class MLPPolicy(BinaryPolicy):
     context_dim: int  # D; beyond it, up to K, weights are zeros
 
     def logits(self, contexts: np.ndarray) -> np.ndarray:
-        """Return the log odds, (B, T, D) to (B, T, A)."""
-        contexts = check_array("contexts", contexts, "(B, T, D)", (len(self.units), -1, self.context_dim))
+        """Return the log odds, (B, T, D) to (B, T, A), or (B, D) to (B, 1, A)."""
+        contexts = check_contexts(contexts, len(self.units), self.context_dim)
         return network_logits(_columns(contexts), self.units, self.biases)
 
 
@@ -56,6 +56,7 @@ class MLP:
 
     def __post_init__(self) -> None:
         """Check the options."""
+        check_reward_fn(self.reward_fn)
         for name in ("width", "batch", "max_epochs", "short_epochs", "short_batch", "patience"):
             check_integer(name, getattr(self, name), 1)
         check_integer("seed", self.seed, 0)

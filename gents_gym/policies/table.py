@@ -1,10 +1,11 @@
 """Complete tables as policy classes are fitted to them: contexts, outcomes and weights, checked."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_array, check_integer
+from gents_gym.checks import InputError, check_array, check_contexts, check_integer
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,19 +18,31 @@ class Table:
 
     def __post_init__(self) -> None:
         """Check the arrays."""
-        contexts = check_array("contexts", self.contexts, "(B, T, D)", (-1, -1, -1))
-        outcomes = check_array("outcomes", self.outcomes, "(B, T, A)", (*contexts.shape[:2], -1))
+        contexts = check_array("contexts", self.contexts, "(B, T, D)", (-1, -1, -1), per_task=1)
+        outcomes = check_array("outcomes", self.outcomes, "(B, T, A)", (*contexts.shape[:2], -1), per_task=1)
         check_integer("the number of rows T", contexts.shape[1], 1)
         check_integer("the context size D", contexts.shape[2], 1)
         arrays = {"contexts": contexts, "outcomes": outcomes}
         if self.weights is not None:
-            weights = arrays["weights"] = check_array("weights", self.weights, "(B, T, A)", outcomes.shape)
-            if weights.size and weights.min() < 0:
-                raise InputError(f"weights must be at least 0, got {weights.min():g}")
+            arrays["weights"] = check_weights(self.weights, outcomes.shape)
         for name, array in arrays.items():
             object.__setattr__(self, name, array)
 
 
+def check_weights(weights: Any, shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
+    """Return weights (B, T, A), or raise unless they have that shape and are at least 0."""
+    found = check_array("weights", weights, "(B, T, A)", shape, dtype)
+    if found.size and found.min() < 0:
+        raise InputError(f"weights must be at least 0, got {found.min():g}")
+    return found
+
+
 def predict_linear(coefficients: np.ndarray, contexts: np.ndarray) -> np.ndarray:
-    """Return linear predictions, (B, T, D) to (B, T, A), of coefficients (B, A, 1+D), intercept first."""
+    """Return linear predictions of coefficients (B, A, 1+D), intercept first.
+
+    Contexts (B, T, D) give (B, T, A), and (B, D) give (B, 1, A).
+    """
+    single = getattr(contexts, "dtype", None) == np.float32  # the product converts it, at less cost than here
+    size, dtype = coefficients.shape[2] - 1, np.float32 if single else np.float64
+    contexts = check_contexts(contexts, len(coefficients), size, dtype)
     return contexts @ coefficients[:, :, 1:].swapaxes(1, 2) + coefficients[:, None, :, 0]

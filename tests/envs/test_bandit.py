@@ -7,6 +7,7 @@ import pytest
 from gymnasium.error import ResetNeeded
 
 from gents_gym import BanditEnv, BanditVectorEnv, InputError, Tasks
+from gents_gym.checks import InputTypeError
 from gents_gym.tasks.synthetic import Synthetic
 
 SMALL = Synthetic(n_actions=4, horizon=5, context_dim=3)
@@ -368,3 +369,18 @@ def test_attributes_and_calls_by_slot():
         envs.set_attr("horizon", 3)
     with pytest.raises(InputError, match="values must be one or a list of B=3, got 2"):
         envs.set_attr("label", [1, 2])
+
+
+@pytest.mark.parametrize("make_env", [gym.make, gym.make_vec])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (3, "options must be a dict, got 3"),
+        (["task"], "options must be a dict, got "),
+        ({"indices": 5}, "unknown option of reset: 'indices'; known: reset_mask, task"),
+    ],
+)
+def test_options_of_a_wrong_type_are_type_errors(make_env, options, message):
+    env = make_env("gents_gym/Synthetic-v0", horizon=3)
+    with pytest.raises(InputTypeError, match=message):
+        env.unwrapped.reset(options=options)

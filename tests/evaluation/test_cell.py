@@ -1,10 +1,12 @@
 import re
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
-from gents_gym import EvaluationConfig
+from gents_gym import EvaluationConfig, InputError, load_model
 from gents_gym.evaluation import cell as module
 from gents_gym.evaluation.cell import play
 from gents_gym.evaluation.grid import cells, plan
@@ -198,3 +200,86 @@ def test_what_happens_once_is_not_in_the_time_of_decisions():
     played = play(cell)
     assert played.error is None
     assert played.seconds < 0.5
+
+
+TRAPS = """
+import numpy as np
+import gents_gym
+
+AT = {at!r}  # the first entry of a context of one task, which nobody else meets
+
+
+class Trap:
+    def start(self, action_features):
+        return np.zeros((len(action_features), 1))
+
+    def predict(self, state, context):
+        return np.where(context[:, 0] == np.float32(AT), np.nan, 0.5)
+
+    def append(self, state, context, outcome, where=None):
+        return state
+
+
+class Whole:  # a model with a belief of its own
+    likelihood = gents_gym.Bernoulli()
+
+    def context_features(self, contexts):
+        return None
+
+    def action_context_features(self, action_features, contexts):
+        shape = np.broadcast_shapes(action_features.shape[:-1], contexts.shape[:-1])
+        return np.where(np.broadcast_to(contexts[..., 0], shape) == np.float32(AT), np.nan, 1.0)[..., None]
+
+    def begin(self, info, rngs):
+        belief = gents_gym.load_model("synthetic-filter").begin(info, rngs)
+        expected, complete = belief.expected, belief.complete
+
+        def spoilt_expected(context):
+            found = expected(context)
+            found[context[:, 0] == np.float32(AT)] = np.nan
+            return found
+
+        def spoilt_complete(context, *options):
+            tables = complete(context, *options)
+            tables.outcomes[context[:, 0] == np.float32(AT), -1] = np.nan
+            return tables
+
+        belief.expected, belief.complete = spoilt_expected, spoilt_complete
+        return belief
+"""
+ON_MODELS = ("ts-gen(samples=2, {})", "gen-ucb(m=2, {})", "greedy({})", "epsilon-greedy({})", "softmax({})")
+
+
+@pytest.mark.parametrize("block", [3, 7])
+@pytest.mark.parametrize(
+    "agent",
+    [
+        *(agent.format(f"model=their_traps:{model}") for model in ("Trap", "Whole") for agent in ON_MODELS),
+        "neural-linear-ts(model=their_traps:Whole)",
+    ],
+)
+def test_a_prediction_of_nan_ends_the_cell_with_its_task_and_step(agent, block, tmp_path, monkeypatch):
+    at = float(Synthetic(horizon=20, n_actions=3).sample(0, [2]).contexts[0, 2, 0])  # task 2, step 3
+    (tmp_path / "their_traps.py").write_text(TRAPS.format(at=at))
+    monkeypatch.delitem(sys.modules, "their_traps", raising=False)
+    played = play(grid(agent, tasks=7, block=block)[0])
+    assert played.error.startswith(f"agent {agent!r} failed on task 2 of {SMALL!r} at step 3: ")
+    assert re.search("must be (finite|probabilities).* got nan", played.error)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of overflows
+@pytest.mark.parametrize("name", ["filter", "filter-gaussian", "filter-categorical", "paper"])
+def test_weights_that_are_finite_but_absurd_are_refused_with_agent_task_and_step(name, tmp_path):
+    model = load_model(f"synthetic-{name}")
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.copy_(weights.sign() * 1e38)
+    model.save_pretrained(tmp_path / "absurd")
+    env = f"gents_gym/Synthetic-v0(horizon=5, outcomes={(name + '-bernoulli').split('-')[1]})"
+    for agent in (*ON_MODELS, "neural-linear-ts({})"):
+        spec = agent.format(f"model='{tmp_path / 'absurd'}'")
+        with pytest.raises(InputError) as refused:
+            plan(EvaluationConfig((spec,), env=(env,), tasks=2))
+        said = str(refused.value)
+        assert said.startswith(f"agent {spec!r} cannot play {env!r}: ")
+        assert re.search("must be (finite|probabilities).* got .*in task 0 at step 1$", said), said

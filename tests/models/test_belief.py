@@ -7,7 +7,8 @@ import pytest
 import torch
 from scipy.special import expit
 
-from gents_gym import Categorical, Gaussian, InputError, TaskInfo
+from gents_gym import Categorical, Gaussian, InputError, TaskInfo, load_model
+from gents_gym.checks import TaskError
 from gents_gym.models.belief import ActionBelief, RowByRow
 from gents_gym.types import Feedback
 
@@ -462,3 +463,40 @@ def test_row_by_row_predicts_for_every_context_and_action():
             for a in range(A):
                 one = Walk().predict(state[b * A + a][None], contexts[b, c][None])[0]
                 assert found[b, c, a] == pytest.approx(one)
+
+
+@pytest.mark.parametrize("name", ["filter", "filter-gaussian", "filter-categorical", "paper", "paper-layers0"])
+@pytest.mark.parametrize(("spoilt", "odd"), [(0, np.nan), (2, np.inf), (4, np.nan)])
+def test_a_prediction_that_is_not_finite_shows_in_the_last_row_of_its_task(name, spoilt, odd):
+    model = load_model(f"synthetic-{name}")
+    rng = np.random.default_rng(0)
+    features, contexts = rng.normal(size=(6, 2)), rng.normal(size=(3, 5, 5))
+    kernel = model.kernel()
+    state = kernel.start(features.astype(np.float32))
+    rows = kernel.rows(contexts.astype(np.float32))  # (B, T', K)
+    played, seen = np.full((3, 5), -1), np.zeros((3, 5), np.float32)
+    played[:, 0] = 1
+    noise = np.stack([model.likelihood.noise(rng, (5, 2)) for _ in range(3)])
+    sound = kernel.generate(state, rows.copy(), played, seen, noise.copy())
+    assert np.isfinite(sound).all()
+    rows[1, spoilt] = odd  # what an overflow in the map of contexts leaves
+    found = kernel.generate(state, rows, played, seen, noise.copy())
+    assert not np.isfinite(found[1, -1]).any()
+    np.testing.assert_array_equal(found[[0, 2]], sound[[0, 2]])
+
+
+@pytest.mark.parametrize("draws", [1, 2])
+@pytest.mark.parametrize("name", ["filter", "filter-gaussian", "filter-categorical", "paper"])
+def test_what_is_completed_and_expected_from_a_state_of_nan_names_the_task(name, draws):
+    model = load_model(f"synthetic-{name}")
+    rngs = [np.random.default_rng(i) for i in range(B)]
+    info = TaskInfo(np.zeros((B, 2, 2), np.float32), 2, 5, T, likelihood=model.likelihood)
+    belief = model.begin(info, rngs)
+    kept = belief.state()
+    for leaf in (name for name in kept if name.startswith("state.")):
+        kept[leaf][2 * 1 + 1] = np.nan  # the second action of task 1
+    belief.restore(kept)
+    for ask in (lambda x: belief.complete(x, draws=draws), lambda x: belief.complete(x, 3, draws), belief.expected):
+        with pytest.raises(TaskError, match=r"must be (finite|probabilities).*got nan") as caught:
+            ask(np.zeros((B, 5), np.float32))
+        assert caught.value.position == 1

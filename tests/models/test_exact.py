@@ -238,3 +238,22 @@ def test_bad_input():
     wider.observe(Feedback(np.array([1]), np.array([6]), np.array([1.0])))
     with pytest.raises(InputError, match="seen must lie below 2, the number of actions, got 2"):
         belief.restore(wider.state())
+
+
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        ([[0, 1]], r"actions must be whole numbers of shape \(B, n\) with B=2, got int64\(1, 2\)"),
+        ([[0.5], [1.0]], r"actions must be whole numbers of shape \(B, n\) with B=2, got float64\(2, 1\)"),
+        ([[0], [0, 1]], r"actions must be whole numbers of shape \(B, n\) with B=2, got \[\[0\], \[0, 1\]\]"),
+        ([[0, -1], [0, 1]], r"actions must lie in \[0, 3\), got -1 to 1"),
+        ([[0, 3], [0, 1]], r"actions must lie in \[0, 3\), got 0 to 3"),
+        ([[0, 1], [2, 2]], r"actions must differ from each other, got \[2, 2\] for task 1"),
+    ],
+)
+def test_actions_that_are_none_are_refused(actions, message):
+    tasks = Synthetic(n_actions=3, horizon=4).sample(0, [0, 1])
+    info = TaskInfo(tasks.action_features, 3, 5, 4, truth=tasks.known_truth)
+    belief = ExactModel(tasks.known_truth).begin(info, [np.random.default_rng(i) for i in (0, 1)])
+    with pytest.raises(InputError, match=message):
+        belief.complete(tasks.contexts[:, 0], actions=actions)

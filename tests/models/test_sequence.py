@@ -421,3 +421,11 @@ def test_a_preset_stands_for_its_model_of_the_tasks_sizes(tmp_path, monkeypatch)
         InputError, match="model must be one of synthetic-filter, other-filter, got the preset 'filter'"
     ):
         load_model("filter")
+
+
+@pytest.mark.parametrize("name", ["synthetic-filter", "synthetic-paper"])
+@pytest.mark.parametrize(("n_actions", "n_outcomes"), [(2, 3), (2, 5), (1, 4)])
+def test_sequences_of_unequal_length_are_refused(name, n_actions, n_outcomes):
+    parts = (torch.zeros(n_actions, 2), torch.zeros(2, 4, 5), torch.zeros(2, n_outcomes))
+    with pytest.raises(InputError, match=r"must be \(N, F\), \(N, T, D\) and \(N, T\), got "):
+        load_model(name).log_prob(*parts)

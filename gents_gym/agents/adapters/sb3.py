@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from gents_gym.agents.base import Resettable
 from gents_gym.checks import InputError, check_actions, check_array, check_choice, check_flag, need
 from gents_gym.randomness import Draws
 from gents_gym.types import TaskInfo
@@ -32,7 +33,7 @@ ALGORITHMS = {
 
 
 @dataclass
-class SB3:
+class SB3(Resettable):
     """Plays what a model predicts from the observations that it was trained on.
 
     Those are ``context`` and ``action_features`` of the environment, and ``previous_action``, ``previous_reward`` and
