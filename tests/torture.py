@@ -101,7 +101,9 @@ class Torture:
             if ended:
                 break
             self.tried[f"kills of {name}"] += 1
-        if content(place / "out") != expected:  # a finished training, killed before it said so, may refuse to go on
+        if process.returncode != 0:
+            raise Violation(f"{name} ended with status {process.returncode} after {attempt} kills: {complaint}")
+        if content(place / "out") != expected:
             raise Violation(f"{name} left other bytes after {attempt} kills: {complaint}")
         self.tried[f"{name} ended with the same bytes"] += 1
         shutil.rmtree(place)

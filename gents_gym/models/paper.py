@@ -8,11 +8,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from gents_gym.checks import check_integer
+from gents_gym.checks import InputError, check_integer
 from gents_gym.models.belief import Kernel, RowByRow
 from gents_gym.models.context_kernel import ContextRows, context_network, map_contexts
 from gents_gym.models.paper_kernel import impute_paper, read_head
 from gents_gym.models.sequence import SequenceModel
+
+MOST_LAYERS = 100  # so that a forged size does not build layers without end
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class PaperConfig:
             check_integer(name, getattr(self, name), 1)
         for name in ("hidden_layers", "context_features"):
             check_integer(name, getattr(self, name), 0)
+        if self.hidden_layers > MOST_LAYERS:
+            raise InputError(f"hidden_layers must be at most {MOST_LAYERS}, got {self.hidden_layers}")
 
 
 class PaperState(NamedTuple):

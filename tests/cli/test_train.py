@@ -10,6 +10,7 @@ import pytest
 
 from gents_gym import load_model, registry
 from gents_gym.cli.train import Train, TrainOptions
+from gents_gym.files import held
 from gents_gym.tasks.synthetic import Synthetic
 from gents_gym.training.config import TrainConfig, preset_config
 
@@ -60,6 +61,25 @@ def test_train_from_an_environment(capsys, tmp_path, command):
     assert shown[0].endswith("; " + ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items()))
     assert command("train", *SMALL, "--preset", "paper(hidden_layers=1)", "--out", tmp_path / "paper") == 0
     assert json.loads((tmp_path / "paper" / "config.json").read_text())["config"]["hidden_layers"] == 1
+
+
+def test_a_finished_training_says_so_and_a_held_folder_is_refused(capsys, tmp_path, command):
+    out = tmp_path / "model"
+    train = ("train", *SMALL, "--no-choose", "--out", out)
+    assert command(*train) == 0
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    written = capsys.readouterr().out
+    assert command(*train) == 0
+    assert capsys.readouterr().out == written.replace("written to", "was already finished in")
+    assert command(*train, "--seed", 1) == 2
+    assert "with another seed" in capsys.readouterr().err
+    assert before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    (tmp_path / "held").mkdir()
+    with held("out", tmp_path / "held"):
+        assert command(*train[:-1], tmp_path / "held") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("gents-gym: out must have one writer at a time, got '")
+    assert not list((tmp_path / "held").iterdir())
 
 
 def test_what_was_compared_is_printed(capsys, tmp_path, command, monkeypatch):
