@@ -197,6 +197,8 @@ class SequenceModel(nn.Module, ABC):
                 raise InputError(f"'{path}' must hold {name} of shape {wanted} in float32, got {got} in {tensor.dtype}")
             if not torch.isfinite(tensor).all():
                 raise InputError(f"'{path}' must hold finite numbers, got others in {name}")
+        if not 0 <= float(tensors["urn"]) <= 1:
+            raise InputError(f"'{path}' must hold an urn of 0 to 1, got {float(tensors['urn']):g}")
         self.load_state_dict(tensors, assign=True)
 
 

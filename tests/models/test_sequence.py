@@ -294,6 +294,7 @@ FORGED_TENSORS = {
     "not numbers": (lambda all: all.update(bias=all["bias"] * torch.nan), "finite numbers, got others in bias"),
     "another type": (lambda all: all.update(bias=all["bias"].double()), "in float32, got .* in torch.float64"),
     "another shape": (lambda all: all.update(bias=all["bias"][:-1].clone()), r"bias of shape \(100,\).* got \(99,\)"),
+    "a negative urn": (lambda all: all.update(urn=torch.tensor(-0.5)), "an urn of 0 to 1, got -0.5"),
     "fewer": (drop_bias, "missing or unexpected: bias"),
     "more": (lambda all: all.update(more=torch.zeros(1)), "missing or unexpected: more"),
 }
