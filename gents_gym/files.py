@@ -163,7 +163,7 @@ def new_folder(name: str, path: str | Path) -> Path:
         if path.is_dir() and not all(is_part(inside) for inside in path.iterdir()):
             raise InputError(f"{name} must be a new or empty folder, got '{path}', which has files in it")
         path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
+        with tempfile.TemporaryFile(dir=path), held(name, path):
             remove_parts(path)
     except OSError as error:
         raise InputError(f"{name} must be a writable folder, got '{path}' ({error.strerror})") from error
@@ -182,28 +182,42 @@ def kept_plan(out: Path, defaults: Mapping[str, Any] | None = None) -> Any:
         kept = json.loads(read_file(path)) if path.exists() else None
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"out must hold a run to go on with, got '{out}' with a damaged {PLAN}") from error
-    if isinstance(kept, dict) and isinstance(kept.get("config"), dict):
-        kept["config"] = {**(defaults or {}), **kept["config"]}
-    return kept
+    return fill_plan(kept, defaults)
 
 
-def open_run(out: Path, plan: dict[str, Any], defaults: Mapping[str, Any] | None = None) -> None:
-    """Make the folder with the plan, of JSON values, in it; one with an unfinished run must hold the same plan.
+def fill_plan(plan: Any, defaults: Mapping[str, Any] | None) -> Any:
+    """Return a plan whose configuration has the defaults of the fields that it lacks."""
+    if isinstance(plan, dict) and isinstance(plan.get("config"), dict):
+        return {**plan, "config": {**(defaults or {}), **plan["config"]}}
+    return plan
 
-    Args:
-        out: The folder.
-        plan: What the run is about to do.
-        defaults: Of the configuration's fields: a plan of an earlier version may lack some.
-    """
-    kept = kept_plan(out, defaults)
-    if kept is None:
-        new_folder("out", out)
-        write_whole(out / PLAN, (json.dumps(plan, indent=2) + "\n").encode())
-        return
+
+def check_plan(out: Path, kept: Any, plan: dict[str, Any]) -> None:
+    """Raise, naming what differs, unless the plan ``kept`` in the folder is ``plan``."""
     if kept != plan:
         known = kept if isinstance(kept, dict) and isinstance(kept.get("config"), dict) else {"config": {}}
         odd = [key for key in plan["config"] if known["config"] and known["config"].get(key) != plan["config"][key]]
         odd = odd or [key for key in plan if known.get(key) != plan[key]] or ["plan"]
         rule = "out must be new, or hold a run of this configuration to go on with"
         raise InputError(f"{rule}, got '{out}' with another {odd[0]}")
-    remove_parts(out)
+
+
+@contextmanager
+def open_run(out: Path, plan: dict[str, Any], defaults: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Hold the folder with the plan, of JSON values, in it; one with an unfinished run must have the same plan.
+
+    Args:
+        out: The folder.
+        plan: What the run is about to do.
+        defaults: Of the configuration's fields: a plan of an earlier version may lack some.
+    """
+    if kept_plan(out, defaults) is None:
+        new_folder("out", out)
+    with held("out", out):
+        kept = kept_plan(out, defaults)
+        if kept is None:
+            write_whole(out / PLAN, (json.dumps(plan, indent=2) + "\n").encode())
+        else:
+            check_plan(out, kept, plan)
+            remove_parts(out)
+        yield

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.numpy import save
 
 from gents_gym.checks import InputError
-from gents_gym.files import check_file, digest, write_whole
+from gents_gym.files import digest, write_whole
 from gents_gym.registry import POLICIES
+from gents_gym.seals import read_tensors
 from gents_gym.specs import check_registered
 
 FORMAT = "gents_gym.tasks.1"
@@ -40,10 +41,8 @@ def read_tasks(path: str | Path, oracle: str | None = None) -> tuple[dict[str, n
         oracle: What the caller names as the file's policy class; None: the file must name one of registered ids.
     """
     try:
-        check_file("it", path)
-        with safe_open(path, framework="numpy") as file:
-            labels = json.loads((file.metadata() or {})["tasks"])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        arrays, texts = read_tensors(Path(path), "numpy")
+        labels = json.loads(texts["tasks"])
         form, sealed = labels.pop("format"), labels.pop("sha256")
         if form != FORMAT or not {*NEEDED} <= arrays.keys() <= {*ARRAYS}:
             raise ValueError(f"its format is {form!r}, with {', '.join(arrays)}")

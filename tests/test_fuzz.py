@@ -15,8 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from safetensors.torch import save
 
 from gents_gym import (
     BanditVectorEnv,
@@ -41,8 +43,10 @@ from gents_gym.evaluation import store
 from gents_gym.evaluation.environments import find_distribution, make_envs
 from gents_gym.evaluation.grid import plan
 from gents_gym.files import check_target, new_file, new_folder, write_whole
+from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.report.comparison import compare
 from gents_gym.report.report import write_report
+from gents_gym.seals import BLANK, read_sealed_tensors, seal, write_described
 from gents_gym.specs import check_registered, parse_spec
 from gents_gym.tasks.headlines.corpus import BUNDLED, load_corpus
 from gents_gym.tasks.headlines.read import read_headlines
@@ -53,6 +57,7 @@ MORE = int(os.environ.get("FUZZ", "1"))
 SECONDS = 30  # that no case takes
 SMALL = "gents_gym/Synthetic-v0(horizon=2)"
 MODEL = load_model("synthetic-filter")
+TINY = preset_config("filter", epochs=1, horizon=5, choose=False)
 WORDS = (
     "", " ", "a\0b", "x" * 300, "é\u2028", "-1", "1e999", "nan", "None", "..", "/", "/dev/null/x", "logistic(", "()",
     "os:system", "os:system(command=false)", "builtins:print", "gents_gym:", ":", "a:b:c", "linucb", "logistic",
@@ -350,3 +355,46 @@ def test_damaged_corpora(data):
         path.write_bytes(damage(path.read_bytes(), data.draw))
     with answer():
         assert np.array_equal(load_corpus(folder).scores, load_corpus().scores)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The folder of a model, and a training's state with its rows."""
+    folder = tmp_path_factory.mktemp("fuzz")
+    FilterModel(FilterConfig(2, 3)).save_pretrained(folder, {"seed": 3})
+    rows = RowSets.from_rows(Synthetic().sample_actions(0, range(6), 5))
+    train(rows, rows, TINY, folder / "state.safetensors")
+    return folder, rows
+
+
+@many
+@given(data=st.data())
+def test_damaged_models(trained, data):
+    name = data.draw(st.sampled_from(["config.json", "model.safetensors"]))
+    for each in ("config.json", "model.safetensors"):
+        shutil.copy(trained[0] / each, each)
+    if name == "config.json" and data.draw(st.booleans()):
+        value = as_object(mutate(json.loads(Path(name).read_text()), data.draw))
+        write_described(Path(), name, value, {"model.safetensors": Path("model.safetensors").read_bytes()})
+    else:
+        Path(name).write_bytes(damage(Path(name).read_bytes(), data.draw))
+    with answer():
+        whole, found = (load_model(folder).state_dict() for folder in (trained[0], Path()))
+        assert all(torch.equal(tensor, found[name]) for name, tensor in whole.items())
+
+
+@few
+@given(data=st.data())
+def test_damaged_states(trained, data):
+    """Read, and gone on with, also with the right sha256."""
+    folder, rows = trained
+    state = Path("state.safetensors")
+    if data.draw(st.booleans()):
+        tensors, labels = read_sealed_tensors(folder / state, "pt")
+        progress = mutate(json.loads(labels["progress"]), data.draw)
+        labels |= {"progress": json.dumps(progress), "sha256": BLANK}
+        state.write_bytes(seal(save(tensors, metadata=labels)))
+    else:
+        state.write_bytes(damage((folder / state).read_bytes(), data.draw))
+    with answer():
+        train(rows, rows, TINY, state)

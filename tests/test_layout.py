@@ -14,7 +14,7 @@ ROOT = Path(gents_gym.__file__).parent
 TESTS = Path(__file__).parent
 # Anyone may import these.
 LEAVES = {"checks", "files", "likelihoods", "modules", "numerics", "parquet", "randomness", "registry"}
-LEAVES |= {"schema", "specs"}
+LEAVES |= {"schema", "seals", "specs"}
 COMMON = LEAVES | {"types", "construct"}
 ALLOWED = {  # beside itself
     "checks": set(),
@@ -27,8 +27,9 @@ ALLOWED = {  # beside itself
     "modules": {"checks"},
     "parquet": set(),
     "schema": set(),
+    "seals": {"checks", "files"},
     "specs": {"checks"},
-    "taskfile": {"checks", "files", "registry", "specs"},
+    "taskfile": {"checks", "files", "registry", "seals", "specs"},
     "types": {"checks", "files", "likelihoods", "taskfile"},
     "construct": LEAVES | {"types"},
     "theory": LEAVES,

@@ -24,8 +24,9 @@ from pathlib import Path
 
 import numpy as np
 
-from gents_gym import EvaluationConfig, InputError, Tasks, evaluate, load_results
+from gents_gym import EvaluationConfig, InputError, Tasks, evaluate, load_model, load_results
 from gents_gym.evaluation.sealed import json_bytes
+from gents_gym.seals import BLANK, seal
 from gents_gym.tasks.headlines.corpus import BUNDLED, load_corpus
 from gents_gym.tasks.synthetic import Synthetic
 
@@ -83,6 +84,7 @@ class Torture:
         self.whole: dict[str, tuple[dict[str, bytes], float]] = {}
         evaluate(CONFIG, folder / "results", workers=1)
         Synthetic(n_actions=2, horizon=3).sample(0, range(2)).save(folder / "tasks")
+        load_model("synthetic-filter").save_pretrained(folder / "model", {"seed": 3})
 
     def kill(self, name: str, arguments: list[str]) -> None:
         """Kill a command until it ends, and compare."""
@@ -101,7 +103,9 @@ class Torture:
             if ended:
                 break
             self.tried[f"kills of {name}"] += 1
-        if content(place / "out") != expected:  # a finished training, killed before it said so, may refuse to go on
+        if process.returncode != 0:
+            raise Violation(f"{name} ended with status {process.returncode} after {attempt} kills: {complaint}")
+        if content(place / "out") != expected:
             raise Violation(f"{name} left other bytes after {attempt} kills: {complaint}")
         self.tried[f"{name} ended with the same bytes"] += 1
         shutil.rmtree(place)
@@ -152,7 +156,7 @@ class Torture:
         elif how == "device":
             path.symlink_to("/dev/zero")
         elif how == "forge" and path.suffix == ".json":
-            path.write_bytes(self._forged(json.loads(data)))
+            path.write_bytes(self._forged(json.loads(data), path.name))
         elif how != "missing":
             changed = {
                 "flip": data[:at] + bytes([data[at] ^ 1 << pick.randrange(8)]) + data[at + 1 :],
@@ -163,8 +167,8 @@ class Torture:
             path.write_bytes(changed.get(how, b""))
         return how
 
-    def _forged(self, value: dict[str, object]) -> bytes:
-        """Return a JSON object with one entry changed, and the right seal."""
+    def _forged(self, value: dict[str, object], name: str) -> bytes:
+        """Return the JSON object of the file ``name`` with one entry changed, and the right seal."""
         sealed = isinstance(value.get("sha256"), str)
         inner = value
         while True:
@@ -173,8 +177,12 @@ class Torture:
                 inner[key] = self.random.choice(VALUES)
                 break
             inner = inner[key]  # type: ignore[assignment]
-        value.pop("sha256", None) if sealed else None
-        return json_bytes(value) if sealed else json.dumps(value).encode()
+        if sealed:
+            value.pop("sha256", None)
+            return json_bytes(value)
+        if isinstance(hashes := value.get("sha256"), dict):
+            hashes[name] = BLANK
+        return seal(json.dumps(value).encode())
 
 
 def results_numbers(folder: Path) -> object:
@@ -189,6 +197,11 @@ def corpus_numbers(folder: Path) -> object:
     """Return what a corpus says."""
     corpus = load_corpus(folder)
     return corpus.texts.tolist(), corpus.scores.tobytes(), corpus.embeddings.tobytes()
+
+
+def model_numbers(folder: Path) -> object:
+    """Return what a model's folder says."""
+    return {name: tensor.numpy().tobytes() for name, tensor in load_model(folder).state_dict().items()}
 
 
 def torture(seconds: float, seed: int, folder: Path) -> Counter[str]:
@@ -208,6 +221,7 @@ def torture(seconds: float, seed: int, folder: Path) -> Counter[str]:
                 trial.tamper("results", folder / "results", results_numbers)
                 trial.tamper("tasks", folder / "tasks", lambda path: Tasks.load(path).content_hash)
                 trial.tamper("corpus", BUNDLED, corpus_numbers)
+                trial.tamper("model", folder / "model", model_numbers)
             if time.monotonic() > ends:
                 return trial.tried
 

@@ -45,7 +45,7 @@ class Train:
 
     config: OmitArgPrefixes[TrainOptions]
     out: Path
-    """Folder for the model; new or empty, or that of an unfinished run of the same command, which goes on."""
+    """Folder for the model; new or empty, or that of the same command, which goes on, or is done."""
     env: str = "gents_gym/Synthetic-v0"
     """Environment whose train and validation splits are learned from, with options behind it."""
     data: Path | None = None
@@ -68,11 +68,14 @@ class Train:
         check_target("out", self.out)
         config = self._config()
         rows, validation, source = self._rows(config)
+        trained = False
         with progress_bar() as bars:
             bar = bars.add_task("first fit", total=None)
             log = LineLog(bars.disable)
 
             def show(progress: Any) -> None:
+                nonlocal trained
+                trained = True
                 n_batches = -(-len(rows) // progress.batch) if progress.batch else 0
                 total = n_batches * config.epochs * len(config.learning_rates) or None
                 done = n_batches * len(progress.history) + progress.batches
@@ -82,7 +85,7 @@ class Train:
             train_to_folder(
                 rows, validation, config, self.out, source, on_epoch=show, on_batch=lambda _: bars.advance(bar)
             )
-        self._print()
+        self._print("written to" if trained else "was already finished in")
 
     def _config(self) -> TrainConfig:
         """Return the options, filled in from the preset and the environment's setting."""
@@ -117,7 +120,7 @@ class Train:
         rows = replace(RowSets.from_rows(seen), task_contexts=tuple(tasks.contexts))
         return rows, RowSets.from_rows(held_out), source
 
-    def _print(self) -> None:
+    def _print(self, done: str) -> None:
         """Print what was chosen, and the losses."""
         notes = json.loads((self.out / "config.json").read_text())["notes"]
         chosen = notes["chosen"]
@@ -128,7 +131,7 @@ class Train:
         if notes["verdict"]:
             print(notes["verdict"])
         made = f"{notes['config']['preset']} model ({sizes_label(chosen['model'])}; batches of {chosen['batch']})"
-        print(f"{made} written to {self.out}; its README.md has data, seed and losses")
+        print(f"{made} {done} {self.out}; its README.md has data, seed and losses")
 
 
 def _say(progress: Any) -> str:

@@ -11,13 +11,22 @@ import numpy as np
 from gents_gym import registry
 from gents_gym.checks import InputError, check_choice
 from gents_gym.construct import find, make_object, parse_spec
-from gents_gym.files import as_path
+from gents_gym.files import as_path, read_file
 from gents_gym.models.action import PerAction
 from gents_gym.models.exact import ExactModel
-from gents_gym.models.sequence import FORMAT, SequenceModel
+from gents_gym.models.sequence import CONFIG, FORMAT, TENSORS, SequenceModel
+from gents_gym.schema import check_schema
+from gents_gym.seals import check_seal, is_sha256
 from gents_gym.types import ActionModel, Belief, Model, TaskInfo
 
 WEIGHTS = Path(__file__).parent / "weights"
+SCHEMA = {  # of config.json
+    "format": str,
+    "kind": str,
+    "config": dict,
+    "notes?": lambda value: value is None or (isinstance(value, dict) and isinstance(value.get("space"), str | None)),
+    "sha256?": {CONFIG: is_sha256, TENSORS: is_sha256},
+}
 
 
 def model_kinds() -> dict[str, str]:
@@ -169,22 +178,29 @@ def _load_fitting(name: str | Path, info: TaskInfo) -> SequenceModel:
 
 def from_pretrained(folder: Path, kind: type[SequenceModel] | str | None = None) -> SequenceModel:
     """Return the model in ``folder``; nothing in it is ever run as code."""
-    path = folder / "config.json"
-    try:
-        config = json.loads(path.read_text())
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"'{folder}' must be a model's folder with a whole config.json ({error})") from error
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
-        got = config.get("format") if isinstance(config, dict) else config
-        raise InputError(f"'{path}' must have the format {FORMAT!r}, got {got!r}: it is of another version or origin")
-    unexpected = config.keys() - {"format", "kind", "config", "notes"}
-    if unexpected or not isinstance(config.get("config"), dict):
-        raise InputError(f"'{path}' must have format, kind, config and notes alone, got {', '.join(sorted(config))}")
-    model = _model_class(config.get("kind"), kind, path).from_config(config["config"], path)
-    model.load_tensors(folder / "model.safetensors")
-    notes = config.get("notes")
-    model.space = notes.get("space") if isinstance(notes, dict) else None
+    path = folder / CONFIG
+    config = read_config(path)
+    model = _model_class(config["kind"], kind, path).from_config(config["config"], path)
+    model.load_tensors(folder / TENSORS, config.get("sha256", {}).get(TENSORS))
+    model.space = (config.get("notes") or {}).get("space")
     return model.eval()
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Return what the config.json of a model's folder holds, or raise unless all of it is as models are saved."""
+    try:
+        data = read_file(path)
+        config = json.loads(data)
+        form = config.get("format") if isinstance(config, dict) else config
+        if form == FORMAT:
+            check_schema(config, SCHEMA)
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"'{path.parent}' must be a model's folder with a whole {CONFIG} ({error})") from error
+    if form != FORMAT:
+        got = repr(form)[:60]
+        raise InputError(f"'{path}' must have the format {FORMAT!r}, got {got}: it is of another version or origin")
+    check_seal(path, data, config.get("sha256", {}).get(CONFIG))
+    return dict(config)
 
 
 def _model_class(named: Any, kind: type[SequenceModel] | str | None, path: Path) -> type[SequenceModel]:

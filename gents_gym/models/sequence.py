@@ -1,6 +1,5 @@
 """What all trained models share: two paths through a history, banks of contexts and actions, folders of weights."""
 
-import json
 import math
 import os
 from abc import ABC, abstractmethod
@@ -11,17 +10,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save
 from torch import Tensor, nn
 
 from gents_gym.checks import InputError
-from gents_gym.files import check_target, write_whole
+from gents_gym.files import check_target
 from gents_gym.likelihoods import Bernoulli, Gaussian, Likelihood, make_likelihood
 from gents_gym.models.belief import ActionBelief
+from gents_gym.seals import check_described, read_tensors, write_described
 from gents_gym.types import TaskInfo
 
 FORMAT = "gents_gym.model.1"
+CONFIG, TENSORS = "config.json", "model.safetensors"  # the files of a model's folder
 LATER = ("action_bank", "urn")  # tensors that older files lack; they keep their defaults then
 
 
@@ -147,16 +148,15 @@ class SequenceModel(nn.Module, ABC):
         return (contexts - self.context_scaling[0]) * self.context_scaling[1]
 
     def save_pretrained(self, folder: str | Path, notes: dict[str, Any] | None = None) -> Path:
-        """Write ``model.safetensors`` and, last, ``config.json`` into ``folder``, each whole."""
+        """Write ``model.safetensors`` and, last, ``config.json`` with both sha256 into ``folder``, each whole."""
         folder = check_target("folder", folder)
         if os.path.lexists(folder) and not folder.is_dir():
             raise InputError(f"folder must be a folder, got the file '{folder}'")
         folder.mkdir(parents=True, exist_ok=True)
         tensors = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
-        write_whole(folder / "model.safetensors", save(tensors))
         notes = {**(notes or {}), **({} if self.space is None else {"space": self.space})}
         config = {"format": FORMAT, "kind": self.kind, "config": asdict(self.config), "notes": notes}
-        write_whole(folder / "config.json", (json.dumps(config, indent=2) + "\n").encode())
+        write_described(folder, CONFIG, config, {TENSORS: save(tensors)})
         return folder
 
     @classmethod
@@ -167,18 +167,26 @@ class SequenceModel(nn.Module, ABC):
         if not known - optional <= values.keys() <= known:
             odd = ", ".join(sorted(values.keys() - known | known - optional - values.keys()))
             raise InputError(f"'{path}' must configure {', '.join(sorted(known))}; missing or unknown: {odd}")
-        with torch.device("meta"):  # sizes alone: nothing is allocated before the tensors are known to fit
-            return cls(cls.config_class(**values))
+        try:
+            with torch.device("meta"):  # sizes alone: nothing is allocated before the tensors are known to fit
+                return cls(cls.config_class(**values))
+        except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+            raise InputError(f"'{path}' must have the sizes of a {cls.kind} model ({error})") from error
 
     def _default(self, name: str) -> Tensor:
         sizes = {"action_bank": (0, self.config.action_dim), "urn": ()}
         return torch.zeros(sizes[name])
 
-    def load_tensors(self, path: Path) -> None:
-        """Take the tensors of a safetensors file, or raise unless they are just the ones that the model has."""
+    def load_tensors(self, path: Path, sha256: str | None = None) -> None:
+        """Take the tensors of a safetensors file, or raise unless they are just the ones that the model has.
+
+        Args:
+            path: The file.
+            sha256: What its bytes must have, if that is known.
+        """
         try:
-            with safe_open(path, framework="pt") as file:
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            check_described(path, sha256)
+            tensors, _ = read_tensors(path, "pt")
         except (SafetensorError, OSError) as error:
             raise InputError(f"'{path}' must be a whole safetensors file ({error})") from error
         own = self.state_dict()
@@ -194,6 +202,8 @@ class SequenceModel(nn.Module, ABC):
                 raise InputError(f"'{path}' must hold {name} of shape {wanted} in float32, got {got} in {tensor.dtype}")
             if not torch.isfinite(tensor).all():
                 raise InputError(f"'{path}' must hold finite numbers, got others in {name}")
+        if not 0 <= float(tensors["urn"]) <= 1:
+            raise InputError(f"'{path}' must hold an urn of 0 to 1, got {float(tensors['urn']):g}")
         self.load_state_dict(tensors, assign=True)
 
 

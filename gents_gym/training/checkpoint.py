@@ -7,14 +7,26 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save
 from torch import Tensor
 
 from gents_gym.checks import InputError
 from gents_gym.files import write_whole
 from gents_gym.models.sequence import LATER, SequenceModel
+from gents_gym.schema import check_schema, whole
+from gents_gym.seals import BLANK, read_sealed_tensors, seal
 from gents_gym.training.config import earlier_config
+
+PROGRESS = {  # schema of a state's progress; older ones know neither candidates nor batch
+    "run": whole,
+    "epoch": whole,
+    "best": float,
+    "best_at": [whole],
+    "history": [{"run": whole, "epoch": whole, "training": float, "validation": float}],
+    "candidates?": [{"model": {str: whole}, "validation": float}],
+    "batch?": whole,
+}
 
 
 @dataclass
@@ -46,22 +58,53 @@ def keep_state(
     for i, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{i}.{name}": tensor for name, tensor in state.items()}
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    write_whole(path, save(tensors, metadata={"progress": json.dumps(asdict(progress)), "plan": json.dumps(plan)}))
+    labels = {"progress": json.dumps(asdict(progress)), "plan": json.dumps(plan), "sha256": BLANK}
+    write_whole(path, seal(save(tensors, metadata=labels)))
 
 
-def read_state(path: Path, plan: list[Any]) -> tuple[Progress, dict[str, Tensor]]:
-    """Return the progress and the tensors of a state file, which must be of the same plan."""
+def read_state(path: Path, plan: list[Any], options: list[dict[str, int]]) -> tuple[Progress, dict[str, Tensor]]:
+    """Return the progress and the tensors of a state file, or raise unless it is a state of this plan.
+
+    Args:
+        path: The file.
+        plan: The configuration, as JSON holds it, and the hashes of the rows.
+        options: The sizes of each candidate.
+    """
     try:
-        with safe_open(path, framework="pt") as file:
-            labels = {name: json.loads(text) for name, text in file.metadata().items()}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        progress, (kept_config, *hashes) = Progress(**labels["progress"]), labels["plan"]
+        tensors, texts = read_sealed_tensors(path, "pt")
+        labels = {name: json.loads(text) for name, text in texts.items()}
+        check_schema(labels, {"progress": PROGRESS, "plan": list})
+        (kept_config, *hashes), progress = labels["plan"], Progress(**labels["progress"])
         kept_plan = [{**earlier_config(), **kept_config}, *hashes]
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+    except InputError:
+        raise
+    except (SafetensorError, OSError, TypeError, ValueError, RecursionError) as error:
         raise InputError(f"'{path}' must be a whole training state ({error})") from error
     if kept_plan != plan:
         raise InputError(f"'{path}' must be the state of a training of this configuration on these rows")
+    if odd := _impossible(progress, plan[0], options):
+        raise InputError(f"'{path}' must be a whole training state, got one with {odd}")
     return replace(progress, best_at=(progress.best_at[0], progress.best_at[1])), tensors
+
+
+def _impossible(progress: Progress, config: dict[str, Any], options: list[dict[str, int]]) -> str | None:
+    """Return what no training of this configuration writes; None if all can be."""
+    n_epochs, n_runs = config["epochs"], len(config["learning_rates"])
+    done = [(run, epoch) for run in range(n_runs) for epoch in range(1, n_epochs + 1)][: len(progress.history)]
+    if not (progress.run < n_runs and progress.epoch <= n_epochs):
+        return f"run {progress.run} and epoch {progress.epoch}, where there are {n_runs} and {n_epochs}"
+    if [(row["run"], row["epoch"]) for row in progress.history] != done:
+        return "a history of other epochs"
+    if (done or [(0, 0)])[-1] != (progress.run, progress.epoch):
+        return f"epoch {progress.epoch} of run {progress.run} after a history of {len(done)}"
+    if tuple(progress.best_at) not in [(0, 0), *done]:
+        return f"its best at {progress.best_at}"
+    compared = [row["model"] for row in progress.candidates]
+    if compared != (options if len(options) > 1 else []):
+        return f"other candidates, {compared}"
+    if config["batch"] not in (None, progress.batch) and progress.batch:
+        return f"batches of {progress.batch}, not {config['batch']}"
+    return None
 
 
 def restore_state(
@@ -77,13 +120,15 @@ def restore_state(
         stepped: Whether the optimiser has made steps.
     """
     later = {f"{part}.{name}": model.state_dict()[name].clone() for part in ("model", "best") for name in LATER}
-    tensors = {**later, **tensors}
-    n_parameters = sum(len(group["params"]) for group in optimizer.param_groups) if stepped else 0
-    wanted = {f"{part}.{name}" for part in ("model", "best") for name in model.state_dict()}
-    wanted |= {f"optimizer.{i}.{key}" for i in range(n_parameters) for key in ("step", "exp_avg", "exp_avg_sq")}
-    if tensors.keys() != wanted:
-        odd = ", ".join(sorted(tensors.keys() ^ wanted)[:3])
+    tensors, wanted = {**later, **tensors}, _forms(model, optimizer, stepped)
+    if tensors.keys() != wanted.keys():
+        odd = ", ".join(sorted(tensors.keys() ^ wanted.keys())[:3])
         raise InputError(f"'{path}' must be a whole training state; missing or unexpected: {odd}")
+    for name, form in wanted.items():
+        got = tensors[name]
+        if (got.shape, got.dtype) != (form.shape, form.dtype):
+            rule = f"must hold {name} of shape {tuple(form.shape)} in {form.dtype}"
+            raise InputError(f"'{path}' {rule}, got {tuple(got.shape)} in {got.dtype}")
     parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}}
     for name, tensor in tensors.items():
         part, _, rest = name.partition(".")
@@ -95,3 +140,13 @@ def restore_state(
         states.setdefault(int(index), {})[key] = tensor
     optimizer.load_state_dict({**optimizer.state_dict(), "state": states})
     return parts["best"]
+
+
+def _forms(model: SequenceModel, optimizer: torch.optim.Optimizer, stepped: bool) -> dict[str, Tensor]:
+    """Return tensors with the names, shapes and types of those in a state file."""
+    forms = {f"{part}.{name}": tensor for part in ("model", "best") for name, tensor in model.state_dict().items()}
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for i, parameter in enumerate(parameters if stepped else ()):
+        moments = {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
+        forms |= {f"optimizer.{i}.{key}": tensor for key, tensor in moments.items()}
+    return forms

@@ -61,10 +61,12 @@ class TrainConfig:
     """Hide the action features from the model: the difference shows what they are worth."""
     seed: int = 0
     """Seed of the training."""
+    threads: int = 1
+    """Threads to compute with, whatever the environment says; another number may give other bits."""
 
     def __post_init__(self) -> None:
         """Check the options."""
-        for name in ("horizon", "validation_actions"):
+        for name in ("horizon", "validation_actions", "threads"):
             check_integer(name, getattr(self, name), 1)
         check_repeats("epochs", self.epochs)
         for name in ("batch", "steps"):

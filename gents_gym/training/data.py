@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet
 import torch
 from torch import Tensor
 
 from gents_gym.checks import InputError, check_actions, check_array, check_count
-from gents_gym.files import digest
+from gents_gym.files import check_file, digest
 from gents_gym.likelihoods import Likelihood, infer_likelihood
+from gents_gym.parquet import read_parquet
 from gents_gym.types import ActionRows, set_likelihood
 
 KEYS = ("task", "action")  # the columns that name an action; "task" may be absent from both files
@@ -177,8 +177,9 @@ def _by_task(contexts: np.ndarray, tasks: list[str]) -> tuple[np.ndarray, ...]:
 def _read(name: str, path: str | Path) -> pa.Table:
     ids = pa.csv.ConvertOptions(column_types=dict.fromkeys(KEYS, pa.string()))  # 007 is not 7
     try:
+        check_file("it", path)
         is_csv = str(path).endswith(".csv")
-        table = pa.csv.read_csv(path, convert_options=ids) if is_csv else pa.parquet.read_table(path)
+        table = pa.csv.read_csv(path, convert_options=ids) if is_csv else read_parquet(Path(path).read_bytes())
         twice = [column for column in table.column_names if table.column_names.count(column) > 1]
         if twice:
             raise ValueError(f"it has the column {twice[0]!r} twice")

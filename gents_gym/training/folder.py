@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,9 @@ from torch.utils.tensorboard import SummaryWriter
 
 import gents_gym
 from gents_gym.checks import InputError
-from gents_gym.files import PLAN, check_target, kept_plan, open_run, remove_parts, write_whole
-from gents_gym.models.load import load_model
-from gents_gym.models.sequence import SequenceModel
+from gents_gym.files import PLAN, check_plan, check_target, fill_plan, kept_plan, open_run, remove_parts, write_whole
+from gents_gym.models.load import load_model, read_config
+from gents_gym.models.sequence import CONFIG, SequenceModel
 from gents_gym.randomness import stream
 from gents_gym.training.card import draw_losses, model_card
 from gents_gym.training.checkpoint import Progress
@@ -22,6 +22,7 @@ from gents_gym.training.config import TrainConfig, earlier_config, plain_config,
 from gents_gym.training.data import RowSets
 from gents_gym.training.loop import chosen_config, sequence_loss, train
 from gents_gym.training.memory import fitting_batch
+from gents_gym.training.threads import with_threads
 from gents_gym.training.untrained import check_rows
 from gents_gym.training.yardsticks import judge, measure_yardsticks
 
@@ -35,6 +36,7 @@ def split_actions(rows: RowSets, share: float, seed: int) -> tuple[RowSets, RowS
     return rows.choose(np.sort(order[n_held_out:])), rows.choose(np.sort(order[:n_held_out]))
 
 
+@with_threads
 def train_to_folder(
     rows: RowSets,
     validation: RowSets,
@@ -46,14 +48,14 @@ def train_to_folder(
 ) -> SequenceModel:
     """Train a model and write it to the folder ``out``.
 
-    A folder that holds an unfinished run of the same configuration and data goes on where it was; any other that
-    has files in it is refused.
+    A folder that holds an unfinished run of the same configuration and data goes on where it was, and a finished one
+    is left as it is; any other that has files in it is refused, and so is one that another process is filling.
 
     Args:
         rows: The training rows.
         validation: Rows of other actions.
         config: How to train.
-        out: A new or empty folder, or that of the run to go on with.
+        out: A new or empty folder, or that of the same run.
         source: Where the rows are from, for the model card.
         on_epoch: Called as by :func:`gents_gym.train`.
         on_batch: Called with each batch's loss.
@@ -63,9 +65,23 @@ def train_to_folder(
     config = _as_begun(config, out)
     hashes = {"training": rows.content_hash, "validation": validation.content_hash}
     plan = {"config": plain_config(config), "sha256": hashes, "source": source}
-    if _finished(out, plan):
-        return load_model(out, preset_class(config.preset))
-    open_run(out, plan, earlier_config())
+    if not _finished(out, plan):
+        with open_run(out, plan, earlier_config()):
+            _fill(out, plan, rows, validation, config, on_epoch, on_batch)
+            _finished(out, plan)
+    return load_model(out, preset_class(config.preset))
+
+
+def _fill(
+    out: Path,
+    plan: dict[str, Any],
+    rows: RowSets,
+    validation: RowSets,
+    config: TrainConfig,
+    on_epoch: Callable[[Progress], None] | None,
+    on_batch: Callable[[float], None] | None,
+) -> None:
+    """Train, and write all files; config.json is the last: with it, the run is finished."""
     shutil.rmtree(out / "tensorboard", ignore_errors=True)  # written again from the history
     with SummaryWriter(str(out / "tensorboard")) as writer:
         scalars = _Scalars(writer, on_epoch)
@@ -75,9 +91,7 @@ def train_to_folder(
     write_whole(out / "training.png", draw_losses(progress, config, losses))
     write_whole(out / "history.json", (json.dumps(progress.history, indent=1) + "\n").encode())
     write_whole(out / "README.md", model_card(model, notes).encode())
-    model.save_pretrained(out, notes)  # config.json is written last: with it, the run is finished
-    _finished(out, plan)
-    return model
+    model.save_pretrained(out, notes)
 
 
 class _Scalars:
@@ -132,17 +146,27 @@ def _notes(
 
 def _as_begun(config: TrainConfig, out: Path) -> TrainConfig:
     """Return the configuration as a version that neither chose nor looked at memory began it, if one did."""
-    kept = kept_plan(out)
+    kept = _kept(out)
     begun = kept.get("config") if isinstance(kept, dict) else None
     if not isinstance(begun, dict) or "choose" in begun:
         return config
     return replace(config, choose=False, batch=config.batch or begun.get("batch"))
 
 
+def _kept(out: Path, defaults: Mapping[str, Any] | None = None) -> Any:
+    """Return the plan of the run in the folder, unfinished or done; None if there is none."""
+    kept = kept_plan(out, defaults)
+    if kept is None and (out / CONFIG).exists():
+        notes = read_config(out / CONFIG).get("notes") or {}
+        return fill_plan({name: notes[name] for name in ("config", "sha256", "source") if name in notes}, defaults)
+    return kept
+
+
 def _finished(out: Path, plan: dict[str, Any]) -> bool:
-    """Return whether the folder holds this run, done; its working files go."""
-    if not (out / "config.json").exists() or kept_plan(out, earlier_config()) != plan:
+    """Return whether the folder holds this run, done, or raise if it is another; its working files go."""
+    if not (out / CONFIG).exists():
         return False
+    check_plan(out, _kept(out, earlier_config()), plan)
     for name in ("state.safetensors", PLAN):
         (out / name).unlink(missing_ok=True)
     remove_parts(out)

@@ -20,6 +20,7 @@ from gents_gym.training.checkpoint import Progress, keep_state, read_state, rest
 from gents_gym.training.config import TrainConfig, plain_config
 from gents_gym.training.data import Batch, RowSets
 from gents_gym.training.memory import MOST, fitting_batch
+from gents_gym.training.threads import with_threads
 from gents_gym.training.untrained import check_rows, complete_model, new_model
 
 WARM_UP = 0.3  # share of the steps in which the learning rate rises
@@ -34,6 +35,7 @@ def candidates(config: TrainConfig) -> list[TrainConfig]:
     return [replace(config, model={**config.model, **sizes}) for sizes in options or ({},)]
 
 
+@with_threads
 def train(
     rows: RowSets,
     validation: RowSets,
@@ -86,7 +88,7 @@ def train(
         best = _copy(model)
         keep()
     else:
-        progress, tensors = read_state(checkpoint, plan)
+        progress, tensors = read_state(checkpoint, plan, [option.model for option in candidates(config)])
         config = chosen_config(config, progress)
         model = new_model(rows, config, progress.run, started=False)
         optimizer = _optimizer(model, config, progress.run)

@@ -12,6 +12,7 @@ import pytest
 
 from gents_gym import load_model, registry
 from gents_gym.cli.train import Train, TrainOptions
+from gents_gym.files import held
 from gents_gym.tasks.synthetic import Synthetic
 from gents_gym.training.config import TrainConfig, preset_config
 
@@ -76,6 +77,25 @@ def test_a_log_gets_a_line_per_epoch(tmp_path):
         epoch = f"learning rate {(0.01, 0.001)[row['run']]:g}, epoch {row['epoch']} of 2"
         assert line.startswith(f"{epoch}: training {row['training']:.4f}, validation {row['validation']:.4f}, best ")
     assert len(done.stdout.splitlines()) <= 3
+
+
+def test_a_finished_training_says_so_and_a_held_folder_is_refused(capsys, tmp_path, command):
+    out = tmp_path / "model"
+    train = ("train", *SMALL, "--no-choose", "--out", out)
+    assert command(*train) == 0
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    written = capsys.readouterr().out
+    assert command(*train) == 0
+    assert capsys.readouterr().out == written.replace("written to", "was already finished in")
+    assert command(*train, "--seed", 1) == 2
+    assert "with another seed" in capsys.readouterr().err
+    assert before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    (tmp_path / "held").mkdir()
+    with held("out", tmp_path / "held"):
+        assert command(*train[:-1], tmp_path / "held") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("gents-gym: out must have one writer at a time, got '")
+    assert not list((tmp_path / "held").iterdir())
 
 
 def test_what_was_compared_is_printed(capsys, tmp_path, command, monkeypatch):

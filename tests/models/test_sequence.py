@@ -6,8 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from scipy.special import expit
 
 import gents_gym
@@ -15,6 +14,7 @@ from gents_gym import Bernoulli, Gaussian, InputError, TaskInfo, make_tasks, pre
 from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.models.load import WEIGHTS, bundled_models, load_model, model_kinds, resolve_model
 from gents_gym.models.paper import PaperConfig, PaperModel
+from gents_gym.seals import write_described
 from gents_gym.tasks.synthetic import Synthetic
 
 
@@ -221,11 +221,17 @@ def test_gradients_reach_learned_features_through_the_statistics(raw):
             assert found[i, j].item() == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-3, abs=1e-6)
 
 
+def forge(folder, change):
+    """Change a folder's config.json, with right sha256 of it and of the weights."""
+    config = json.loads((folder / "config.json").read_text())
+    del config["sha256"]
+    change(config)
+    write_described(folder, "config.json", config, {"model.safetensors": (folder / "model.safetensors").read_bytes()})
+
+
 def test_sizes_that_a_folder_does_not_name_have_their_defaults(tmp_path):
     random_paper().save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    del config["config"]["context_features"]
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    forge(tmp_path, lambda config: config["config"].pop("context_features"))
     assert load_model(tmp_path).config == PaperConfig(2, 5)
 
 
@@ -259,71 +265,88 @@ def test_folders_round_trip(make, tmp_path):
     assert not loaded.training
 
 
-def damage(folder, what):
-    config = json.loads((folder / "config.json").read_text())
-    if what == "truncated weights":
-        data = (folder / "model.safetensors").read_bytes()
-        (folder / "model.safetensors").write_bytes(data[: len(data) // 2])
-        return
-    if what == "no weights":
-        (folder / "model.safetensors").unlink()
-        return
-    if what == "truncated config":
-        (folder / "config.json").write_text((folder / "config.json").read_text()[:30])
-        return
-    if what == "another version":
-        config["format"] = "gents_gym.model.99"
-    if what == "unknown key":
-        config["extra"] = 1
-    if what == "unknown size":
-        config["config"]["depth"] = 3
-    if what == "missing size":
-        del config["config"]["action_dim"]
-    if what == "another kind":
-        config["kind"] = "papr"
-    if what == "another size":
-        config["config"]["context_dim"] = 6
-    if what == "a size of text":
-        config["config"]["context_dim"] = "5"
-    if what == "an enormous size":
-        config["config"]["context_dim"] = 10**6
-    if what == "deep nesting":
-        (folder / "config.json").write_text("[" * 100_000)
-        return
-    if what in ("not numbers", "another type"):
-        with safe_open(folder / "model.safetensors", framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        tensors["bias"] = tensors["bias"] * torch.nan if what == "not numbers" else tensors["bias"].double()
-        save_file(tensors, folder / "model.safetensors")
-        return
-    if what == "more tensors wanted":
-        config["config"]["hidden_layers"] = 4
-    (folder / "config.json").write_text(json.dumps(config))
+def resize(**sizes):
+    return lambda config: config["config"].update(sizes)
+
+
+FORGED = {  # of config.json
+    "another version": (
+        lambda config: config.update(format="gents_gym.model.99"),
+        r"must have the format 'gents_gym\.model\.1', got 'gents_gym\.model\.99'",
+    ),
+    "unknown key": (lambda config: config.update(extra=1), "it has an unknown 'extra'"),
+    "no kind": (lambda config: config.pop("kind"), "it lacks 'kind'"),
+    "a list as kind": (lambda config: config.update(kind=["paper"]), r"it\['kind'\] is \['paper'\]"),
+    "another kind": (
+        lambda config: config.update(kind="papr"),
+        r"must be of a registered kind \(filter, paper\), got 'papr': name its class",
+    ),
+    "sizes that are no mapping": (lambda config: config.update(config=[]), r"it\['config'\] is \[\]"),
+    "a space that is no name": (lambda config: config.update(notes={"space": 3}), r"it\['notes'\] is "),
+    "unknown size": (resize(depth=3), "missing or unknown: depth"),
+    "missing size": (lambda config: config["config"].pop("action_dim"), "missing or unknown: action_dim"),
+    "another size": (resize(context_dim=6), r"must hold \w+ of shape"),
+    "a size of text": (resize(context_dim="5"), "context_dim must be a whole number, got '5'"),
+    "a negative size": (resize(width=-1), r"config.json' must .* \(width must be at least 1, got -1\)"),
+    "an enormous size": (resize(context_dim=10**6), r"must hold \w+ of shape"),
+    "a size that no computer has": (resize(width=10**30), "must have the sizes of a paper model"),
+    "layers without end": (
+        resize(hidden_layers=10**13),
+        r"hidden_layers=10000000000000, .* must fit into this machine",
+    ),
+    "more tensors wanted": (resize(hidden_layers=4), r"missing or unexpected: hidden\.7\.bias"),
+}
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_forged_configurations_with_right_seals_are_refused(tmp_path, what):
+    change, message = FORGED[what]
+    random_paper().save_pretrained(tmp_path)
+    forge(tmp_path, change)
+    with pytest.raises(InputError, match=message):
+        load_model(tmp_path)
+
+
+def drop_bias(tensors):
+    del tensors["bias"]
+
+
+FORGED_TENSORS = {
+    "not numbers": (lambda all: all.update(bias=all["bias"] * torch.nan), "finite numbers, got others in bias"),
+    "another type": (lambda all: all.update(bias=all["bias"].double()), "in float32, got .* in torch.float64"),
+    "another shape": (lambda all: all.update(bias=all["bias"][:-1].clone()), r"bias of shape \(100,\).* got \(99,\)"),
+    "a negative urn": (lambda all: all.update(urn=torch.tensor(-0.5)), "an urn of 0 to 1, got -0.5"),
+    "fewer": (drop_bias, "missing or unexpected: bias"),
+    "more": (lambda all: all.update(more=torch.zeros(1)), "missing or unexpected: more"),
+}
+
+
+@pytest.mark.parametrize("what", FORGED_TENSORS)
+def test_forged_weights_with_right_seals_are_refused(tmp_path, what):
+    change, message = FORGED_TENSORS[what]
+    random_paper().save_pretrained(tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    change(tensors)
+    save_file(tensors, tmp_path / "model.safetensors")
+    forge(tmp_path, lambda config: None)
+    with pytest.raises(InputError, match=rf"model.safetensors' must hold .*{message}"):
+        load_model(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("what", "message"),
+    ("name", "change", "message"),
     [
-        ("truncated weights", "must be a whole safetensors file"),
-        ("no weights", "must be a whole safetensors file"),
-        ("truncated config", r"must be a model's folder with a whole config\.json"),
-        ("another version", r"must have the format 'gents_gym\.model\.1', got 'gents_gym\.model\.99'"),
-        ("unknown key", "must have format, kind, config and notes alone, got config, extra"),
-        ("unknown size", "missing or unknown: depth"),
-        ("missing size", "missing or unknown: action_dim"),
-        ("another kind", r"must be of a registered kind \(filter, paper\), got 'papr': name its class"),
-        ("another size", r"must hold \w+ of shape"),
-        ("a size of text", "context_dim must be a whole number, got '5'"),
-        ("an enormous size", "context_dim=1000000, .* must fit into this machine"),
-        ("deep nesting", r"must be a model's folder with a whole config\.json"),
-        ("not numbers", "must hold finite numbers, got others in bias"),
-        ("another type", "in float32, got .* in torch.float64"),
-        ("more tensors wanted", r"missing or unexpected: hidden\.7\.bias"),
+        ("model.safetensors", lambda data: data[: len(data) // 2], "is damaged: it does not match its sha256"),
+        ("model.safetensors", None, "must be a whole safetensors file"),
+        ("config.json", None, r"must be a model's folder with a whole config\.json"),
+        ("config.json", lambda data: data[:30], r"must be a model's folder with a whole config\.json"),
+        ("config.json", lambda data: b"[" * 100_000, r"must be a model's folder with a whole config\.json"),
     ],
 )
-def test_damaged_folders_are_refused(tmp_path, what, message):
+def test_damaged_folders_are_refused(tmp_path, name, change, message):
     random_paper().save_pretrained(tmp_path)
-    damage(tmp_path, what)
+    path = tmp_path / name
+    path.write_bytes(change(path.read_bytes())) if change else path.unlink()
     with pytest.raises(InputError, match=message):
         load_model(tmp_path)
 

@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -5,6 +7,7 @@ import pyarrow.parquet
 import pytest
 
 from gents_gym import ActionRows, Bernoulli, Categorical, Gaussian, InputError
+from gents_gym.parquet import MOST
 from gents_gym.training.data import RowSets, read_logs
 
 LOG = {
@@ -164,6 +167,14 @@ def test_files_that_are_no_tables(tmp_path):
         read_logs(log, z)
     with pytest.raises(InputError, match="data must be a Parquet or CSV file"):
         read_logs(tmp_path / "missing.parquet", z)
+
+
+def test_logs_that_unpack_to_far_more_than_their_size_and_fifos(tmp_path):
+    pa.parquet.write_table(pa.table({"x": np.zeros(MOST // 8 + 1)}), tmp_path / "large.parquet", compression="zstd")
+    os.mkfifo(tmp_path / "fifo.csv")
+    for name, message in (("large.parquet", "it unpacks to 269 MB"), ("fifo.csv", "it must be a regular file")):
+        with pytest.raises(InputError, match=rf"data must be a Parquet or CSV file, got .*{message}"):
+            read_logs(tmp_path / name, tmp_path / name)
 
 
 def test_permuted_sequences_hold_each_row_once():

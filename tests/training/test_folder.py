@@ -83,7 +83,7 @@ def test_a_run_of_an_earlier_version_goes_on_with_the_batch_it_had(tmp_path):
         train_to_folder(ROWS, HELD_OUT, CONFIG, tmp_path)
     state = tmp_path / "state.safetensors"
     with safe_open(state, framework="numpy") as file:
-        labels = {name: json.loads(text) for name, text in file.metadata().items()}
+        labels = {name: json.loads(text) for name, text in file.metadata().items() if name != "sha256"}
     labels["plan"][0] = plan["config"]
     for name in ("candidates", "batch"):
         del labels["progress"][name]
@@ -94,13 +94,40 @@ def test_a_run_of_an_earlier_version_goes_on_with_the_batch_it_had(tmp_path):
     assert (chosen["batch"], chosen["model"]) == (25, {})
 
 
-def test_folders_that_hold_something_else_are_refused(tmp_path):
+def contents(folder):
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_finished_run_is_left_as_it_is_and_another_is_refused(tmp_path):
     out = tmp_path / "model"
     train_to_folder(ROWS, HELD_OUT, CONFIG, out)
-    before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    before = contents(out)
+    again = train_to_folder(ROWS, HELD_OUT, CONFIG, out, on_epoch=pytest.fail)
+    assert all(torch.equal(tensor, load_model(out).state_dict()[name]) for name, tensor in again.state_dict().items())
+    with pytest.raises(InputError, match=r"hold a run of this configuration to go on with, got '.*' with another seed"):
+        train_to_folder(ROWS, HELD_OUT, preset_config("filter", **SMALL, seed=1), out)
+    with pytest.raises(InputError, match="with another sha256"):
+        train_to_folder(HELD_OUT, ROWS, CONFIG, out)
+    assert before == contents(out)
+    load_model(out).save_pretrained(tmp_path / "saved")
+    with pytest.raises(InputError, match="with another config"):
+        train_to_folder(ROWS, HELD_OUT, CONFIG, tmp_path / "saved")
+    (tmp_path / "file").touch()
     with pytest.raises(InputError, match="out must be a new or empty folder"):
-        train_to_folder(ROWS, HELD_OUT, CONFIG, out)
-    assert before == {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+        train_to_folder(ROWS, HELD_OUT, CONFIG, tmp_path)
+
+
+def test_a_folder_has_one_writer(tmp_path):
+    seen = []
+
+    def second(progress):
+        with pytest.raises(InputError, match=r"out must have one writer at a time, got '.*', which another is filling"):
+            train_to_folder(ROWS, HELD_OUT, CONFIG, tmp_path)
+        seen.append(progress)
+
+    train_to_folder(ROWS, HELD_OUT, CONFIG, tmp_path, on_epoch=second)
+    assert seen
+    assert load_model(tmp_path)
 
 
 def test_an_unfinished_run_of_another_configuration_is_refused(tmp_path):

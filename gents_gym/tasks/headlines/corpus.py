@@ -1,6 +1,5 @@
 """A corpus of headlines: a folder in, texts, embeddings and scores by split out."""
 
-import hashlib
 import io
 import json
 from dataclasses import dataclass
@@ -15,10 +14,11 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from gents_gym.checks import InputError, check_array
-from gents_gym.files import as_path, digest, read_file, write_whole
+from gents_gym.files import as_path, digest, read_file
 from gents_gym.parquet import read_parquet
 from gents_gym.randomness import SPLITS
 from gents_gym.schema import check_schema, positive, whole
+from gents_gym.seals import check_seal, is_sha256, sha256, write_described
 
 BUNDLED = Path(__file__).with_name("bundled")
 FORMAT = "gents_gym.news.1"
@@ -38,7 +38,7 @@ SCHEMA = {  # of the manifest
         "space?": str,
     },
     "space": str,
-    "sha256": {TEXTS: str, VECTORS: str},
+    "sha256": {TEXTS: is_sha256, VECTORS: is_sha256, f"{MANIFEST}?": is_sha256},
 }
 
 
@@ -109,14 +109,8 @@ def write_corpus(
     buffer = io.BytesIO()
     pq.write_table(pa.table(columns), buffer, compression="zstd")
     vectors = {"embeddings": embeddings.astype(np.float16), **projection._asdict()}
-    files = {TEXTS: buffer.getvalue(), VECTORS: save(vectors)}
-    for name, data in files.items():
-        write_whole(folder / name, data)
-    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-    text = json.dumps(
-        {"format": FORMAT, **manifest, "space": projection.space, "sha256": hashes}, indent=2, ensure_ascii=False
-    )
-    write_whole(folder / MANIFEST, (text + "\n").encode())
+    value = {"format": FORMAT, **manifest, "space": projection.space}
+    write_described(folder, MANIFEST, value, {TEXTS: buffer.getvalue(), VECTORS: save(vectors)})
 
 
 def load_corpus(folder: str | Path | None = None) -> Corpus:
@@ -153,12 +147,13 @@ def _read_manifest(folder: Path, text: bytes) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _damaged(folder, error) from error
     if form != FORMAT:
-        raise InputError(f"corpus '{folder}' has the format {form!r}, but {FORMAT!r} is read here")
+        raise InputError(f"corpus '{folder}' has a {MANIFEST} of the format {form!r}, but {FORMAT!r} is read here")
+    check_seal(folder / MANIFEST, text, manifest["sha256"].get(MANIFEST))
     return manifest
 
 
 def _damaged(folder: Path, error: Exception) -> InputError:
-    return InputError(f"corpus '{folder}' is damaged: its manifest and files do not agree ({error!r})")
+    return InputError(f"corpus '{folder}' is damaged: its manifest.json and files do not agree ({error!r})")
 
 
 def _read_texts(data: bytes, manifest: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
@@ -192,6 +187,6 @@ def _whole(folder: Path, name: str, manifest: dict[str, Any]) -> bytes:
         data = read_file(folder / name)
     except OSError as error:
         raise InputError(f"corpus '{folder}' is damaged: {name} cannot be read ({error.strerror})") from error
-    if hashlib.sha256(data).hexdigest() != manifest["sha256"][name]:
+    if sha256(data) != manifest["sha256"][name]:
         raise InputError(f"corpus '{folder}' is damaged: {name} does not match its sha256 in {MANIFEST}")
     return data

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import save
 
 from gents_gym.checks import InputError, check_array, check_integer, check_number
-from gents_gym.files import PLAN, as_path, held, open_run, own_folder, read_file, remove_parts, write_whole
+from gents_gym.files import PLAN, as_path, open_run, own_folder, remove_parts, write_whole
+from gents_gym.seals import BLANK, note, read_sealed_tensors, seal
 from gents_gym.tasks.headlines import score
 from gents_gym.tasks.headlines.config import PrepareConfig
 from gents_gym.tasks.headlines.corpus import MANIFEST, SCORES, Corpus, Projection, load_corpus, write_corpus
@@ -51,8 +52,7 @@ def prepare(config: PrepareConfig, out: str | Path, on_part: Callable[[int, int]
         models = _models(config)  # bad names show before the folder is made
         trial = models(["A headline"])  # a missing package shows here, and not after hours of embedding
         _check_width(trial["embeddings"].shape[1], config.dimensions, target)
-        open_run(out, plan)
-        with held("out", out):
+        with open_run(out, plan):
             _check_same(out / "parts", trial)
             embeddings, scores = _compute(headlines, models, out / "parts", on_part)
             _finish(out, plan, headlines, splits, embeddings, scores, target)
@@ -142,7 +142,7 @@ def _check_same(folder: Path, trial: dict[str, np.ndarray]) -> None:
     path = own_folder(folder) / "trial.safetensors"
     kept = _saved(path, 1)
     if kept is None:
-        write_whole(path, save(trial))
+        _save(path, trial)
     elif any(
         kept[name].shape != trial[name].shape or not np.allclose(kept[name], trial[name], rtol=1e-3, atol=1e-3)
         for name in trial
@@ -162,7 +162,7 @@ def _compute(
         part = _saved(path, len(texts), parts[0] if parts else None)
         if part is None:
             part = models(texts)
-            write_whole(path, save(part))
+            _save(path, part)
         parts.append(part)
         if on_part is not None:
             on_part(first + len(texts), len(headlines))
@@ -181,15 +181,20 @@ def _saved(path: Path, n_texts: int, first: dict[str, np.ndarray] | None = None)
     if not path.exists():
         return None
     try:
-        part = load(read_file(path))
-        if part.keys() != {"embeddings", "scores"}:
-            return None
+        part, labels = read_sealed_tensors(path, "numpy")
         width = -1 if first is None else first["embeddings"].shape[1]
+        if labels or part.keys() != {"embeddings", "scores"}:
+            raise ValueError(f"it holds {', '.join([*part, *labels])}")
         check_array("embeddings", part["embeddings"], "(n, E)", (n_texts, width))
         check_array("scores", part["scores"], "(n, 2)", (n_texts, len(SCORES)))
-        return dict(part)
-    except (SafetensorError, ValueError, TypeError):
+        return part
+    except (SafetensorError, OSError, ValueError) as error:
+        note(f"'{path}' is not a whole part, and is computed again ({error})")
         return None
+
+
+def _save(path: Path, part: dict[str, np.ndarray]) -> None:
+    write_whole(path, seal(save(part, metadata={"sha256": BLANK})))
 
 
 def _finish(

@@ -1,6 +1,5 @@
 """The bundled corpus keeps what its page promises, and damage is told by name."""
 
-import hashlib
 import json
 import os
 import pickle
@@ -13,6 +12,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from gents_gym import InputError
+from gents_gym.seals import BLANK, seal, sha256
 from gents_gym.tasks.headlines.corpus import BUNDLED, TEXTS, VECTORS, load_corpus
 from gents_gym.tasks.headlines.grammar import invent
 from gents_gym.tasks.headlines.prepare import predictability
@@ -79,8 +79,11 @@ def test_damage_is_told_by_name(copy, name):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: text[:-40], "is damaged: its manifest and files do not agree"),
-        (lambda text: text.replace("gents_gym.news.1", "gents_gym.news.9"), r"has the format 'gents_gym.news.9', but"),
+        (lambda text: text[:-40], "is damaged: its manifest.json and files do not agree"),
+        (
+            lambda text: text.replace("gents_gym.news.1", "gents_gym.news.9"),
+            "of the format 'gents_gym.news.9', but",
+        ),
         (lambda text: json.dumps({"format": "gents_gym.news.1"}), "is damaged: .*it lacks 'about'"),
         (lambda text: "[]", "is damaged: "),
     ],
@@ -102,15 +105,15 @@ def test_a_folder_without_a_corpus(tmp_path):
 def forge(folder, name, change):
     """Change one of a corpus's files, with right hashes."""
     path, manifest = folder / name, json.loads((folder / "manifest.json").read_text())
-    if name == "manifest.json":
-        path.write_text(json.dumps(change(manifest)))
-        return
     if name == TEXTS:
         pq.write_table(change(pq.read_table(path)), path)
-    else:
+    elif name == VECTORS:
         save_file({key: np.ascontiguousarray(value) for key, value in change(load_file(path)).items()}, path)
-    manifest["sha256"][name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    else:
+        manifest = change(manifest)
+    if isinstance(hashes := manifest["sha256"], dict):
+        hashes |= {part: sha256((folder / part).read_bytes()) for part in (TEXTS, VECTORS)} | {"manifest.json": BLANK}
+    (folder / "manifest.json").write_bytes(seal(json.dumps(manifest).encode()))
 
 
 FORGED = {
@@ -141,7 +144,7 @@ FORGED = {
 @pytest.mark.parametrize("name", FORGED)
 def test_forged_files_with_right_hashes(copy, name):
     forge(copy, *FORGED[name])
-    with pytest.raises(InputError, match=r"corpus '.*' is damaged: its manifest and files do not agree \("):
+    with pytest.raises(InputError, match=r"corpus '.*' is damaged: its manifest.json and files do not agree \("):
         load_corpus(copy)
 
 

@@ -1,0 +1,28 @@
+"""Sets the threads of a training, so that its bytes do not depend on the environment's."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import torch
+from threadpoolctl import threadpool_limits
+
+from gents_gym.training.config import TrainConfig
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def with_threads(function: Function) -> Function:
+    """Let a function of (rows, validation, config, ...) compute with ``config.threads`` threads, and restore them."""
+
+    @wraps(function)
+    def limited(rows: Any, validation: Any, config: TrainConfig, *args: Any, **options: Any) -> Any:
+        before = torch.get_num_threads()
+        with threadpool_limits(config.threads):  # NumPy's, SciPy's and scikit-learn's
+            torch.set_num_threads(config.threads)
+            try:
+                return function(rows, validation, config, *args, **options)
+            finally:
+                torch.set_num_threads(before)
+
+    return cast(Function, limited)
