@@ -18,7 +18,7 @@ from gents_gym.schema import check_schema, whole
 from gents_gym.seals import BLANK, read_sealed_tensors, seal
 from gents_gym.training.config import earlier_config
 
-PROGRESS = {  # schema of a state's progress; older ones know neither candidates nor batch
+PROGRESS = {  # schema of a state's progress; older ones lack what has a question mark
     "run": whole,
     "epoch": whole,
     "best": float,
@@ -26,6 +26,8 @@ PROGRESS = {  # schema of a state's progress; older ones know neither candidates
     "history": [{"run": whole, "epoch": whole, "training": float, "validation": float}],
     "candidates?": [{"model": {str: whole}, "validation": float}],
     "batch?": whole,
+    "batches?": whole,
+    "loss?": float,
 }
 
 
@@ -95,8 +97,10 @@ def _impossible(progress: Progress, config: dict[str, Any], options: list[dict[s
         return f"run {progress.run} and epoch {progress.epoch}, where there are {n_runs} and {n_epochs}"
     if [(row["run"], row["epoch"]) for row in progress.history] != done:
         return "a history of other epochs"
-    if (done or [(0, 0)])[-1] != (progress.run, progress.epoch):
+    if progress.run * n_epochs + progress.epoch != len(done):
         return f"epoch {progress.epoch} of run {progress.run} after a history of {len(done)}"
+    if progress.batches and progress.epoch == n_epochs:
+        return f"{progress.batches} batches of an epoch after the last"
     if tuple(progress.best_at) not in [(0, 0), *done]:
         return f"its best at {progress.best_at}"
     compared = [row["model"] for row in progress.candidates]

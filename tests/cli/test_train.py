@@ -35,7 +35,7 @@ def test_every_option_of_training_is_one_of_the_command(capsys, command):
     shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
     for entry in fields(TrainConfig):
         assert (f"--{entry.name.replace('_', '-')}" in shown) == (entry.name != "model")
-    for text in ("T, rows of a training sequence.", "Gigabytes that a batch may take", "Passes over the training"):
+    for text in ("T, rows of a training sequence.", "Gigabytes that sequences may take", "Passes over the training"):
         assert text in shown
     assert {entry.name for entry in fields(Train)} & {entry.name for entry in fields(TrainConfig)} == set()
 

@@ -103,7 +103,7 @@ def test_the_state_is_kept_before_the_first_batch_and_every_30_seconds(tmp_path,
     def pass_time(_):
         nonlocal seconds
         seconds += 10
-        kept.append(read_state(path, plan)[0].batches)
+        kept.append(read_state(path, plan, [config.model])[0].batches)
 
     gents_gym.train(ROWS, HELD_OUT, config, path, on_batch=pass_time)
     assert kept == [0, 0, 0, 4, 4, 4, 7, 7, 7, 10, 10, 10]
