@@ -42,7 +42,7 @@ slow: .venv/dev.stamp lowest libraries
 	$(MAKE) torture SECONDS_OF_TORTURE=60
 	$(BIN)/gents-gym reproduce main --scale small --out results/slow-$(shell date +%Y%m%d-%H%M%S)
 
-# torch stays at the version of constraints.txt: each version is a download of gigabytes. TORCH=2.4.0 tries another.
+# torch stays at the version of constraints.txt: each version is a download of gigabytes. TORCH=2.6.0 tries another.
 TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
 LOWEST_TESTS ?= tests/envs tests/evaluation tests/policies tests/agents/test_linear.py tests/agents/test_ts_gen.py \
   tests/agents/adapters tests/training tests/report tests/cli tests/test_files.py tests/test_taskfile.py tests/test_types.py

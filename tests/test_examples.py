@@ -14,6 +14,7 @@ from gents_gym import TaskInfo
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 SIZES = ["--tasks", "3", "--horizon", "20"]
 OWN_SIZES = {
+    "constrained.py": ["--tasks", "2", "--horizon", "5"],
     "train_ppo.py": [*SIZES, "--steps", "200", "--envs", "4"],
     "train_recurrent_ppo.py": [*SIZES, "--steps", "200", "--envs", "4"],
     "newsroom.py": ["--days", "4", "--readers", "30", "--epochs", "1"],

@@ -5,6 +5,7 @@
 A command that was killed, by SIGKILL to all its processes at a random moment, is started again until it ends, and must
 leave the bytes of one that was never killed. A file that was tampered with must be refused in one clear line, or give
 the same numbers. The first violation ends the script with the folder that shows it; the seed repeats it.
+Leave the source alone while it runs: results record its state, and another state refuses to go on with them.
 """
 
 import argparse

@@ -97,7 +97,8 @@ def _ray(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
     ours = not ray.is_initialized()
     if ours:
         with _told("ray", address):
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+            # A dashboard would listen for commands from any page of the browser.
+            ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     try:
         yield {"backend": "gents_gym-ray"}
     finally:

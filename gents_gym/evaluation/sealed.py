@@ -105,7 +105,8 @@ def check_figure(path: Path) -> None:
     """Raise where a PNG is not whole or not drawn by us."""
     try:
         data = io.BytesIO(read_file(path))
-        with warnings.catch_warnings(action="error"), Image.open(data) as image:  # a warning: it is very large
+        # A warning: it is very large. No reader but PNG's is tried, whatever the file holds.
+        with warnings.catch_warnings(action="error"), Image.open(data, formats=["PNG"]) as image:
             image.verify()  # the checksums of its parts
             ours = image.info.get("Software") == SOFTWARE
     except (OSError, ValueError, SyntaxError, Warning, Image.DecompressionBombError) as error:  # a broken PNG

@@ -97,6 +97,13 @@ def test_what_is_no_address(backend, package, address):
         pass
 
 
+def test_a_ray_cluster_that_starts_here_has_no_dashboard(monkeypatch):
+    ray, given = pytest.importorskip("ray"), {}
+    monkeypatch.setattr(ray, "init", lambda **options: given.update(options))
+    with open_backend("ray", None, None):
+        assert given["include_dashboard"] is False
+
+
 def test_a_cluster_that_does_not_start_is_told(monkeypatch):
     distributed = pytest.importorskip("distributed")
 

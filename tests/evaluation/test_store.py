@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from gents_gym import EvaluationConfig, InputError, evaluate, load_results, rollout
 from gents_gym.evaluation import cell as cell_module
@@ -18,6 +19,7 @@ from gents_gym.evaluation.cell import Played, play
 from gents_gym.evaluation.environments import make_envs
 from gents_gym.evaluation.grid import cells, plan
 from gents_gym.evaluation.regret import REGRETS
+from gents_gym.evaluation.sealed import check_figure
 from gents_gym.files import PART
 from gents_gym.report.figures import draw_regret
 from gents_gym.tasks.synthetic import Synthetic
@@ -261,6 +263,14 @@ def test_storing_draws_nothing_and_figures_go_with_their_results(out, figure):
     assert (out / "regret.png").read_bytes() == figure
     evaluate(config("linucb"), out, workers=1)
     assert not list(out.glob("*.png"))
+
+
+def test_a_figure_is_read_as_png_alone(tmp_path, monkeypatch):
+    path = tmp_path / "regret.png"
+    Image.new("L", (1, 1)).save(path, "BMP")
+    monkeypatch.setitem(Image.OPEN, "BMP", (lambda *_: pytest.fail("read as BMP"), None))
+    with pytest.raises(InputError, match=f"'{path}' is damaged or not of this evaluation"):
+        check_figure(path)
 
 
 def test_a_file_that_comes_during_a_run_stays(out, figure):

@@ -17,9 +17,21 @@ from gents_gym.types import Resolves
 NAMES = ("main", "loss-vs-regret", "policy-class", "horizon", "simpler-models", "softmax", "timing", "exact-gap")
 
 
-@pytest.fixture
-def tiny(monkeypatch):
-    monkeypatch.setitem(SCALES, "small", Scale(tasks=3, horizon=12, actions=3))
+@pytest.fixture(scope="module")
+def tiny():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(SCALES, "small", Scale(tasks=3, horizon=12, actions=3))
+        yield
+
+
+@pytest.fixture(scope="module")
+def shared(tiny, tmp_path_factory):
+    """The folder in which first horizon and then policy-class was played, and the cells of the first."""
+    out = tmp_path_factory.mktemp("shared")
+    reproduce("horizon", out, workers=1)
+    played = set((out / "run50/cells").iterdir())
+    reproduce("policy-class", out, workers=1)
+    return out, played
 
 
 @pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
@@ -36,41 +48,40 @@ def test_the_catalogue_names_what_exists(setting):
 
 
 @pytest.mark.parametrize("name", ["policy-class", "horizon", "timing", "exact-gap"])
-def test_an_experiment_leaves_a_page_with_its_figures(name, tiny, tmp_path):
+def test_an_experiment_leaves_a_page_with_its_figures(name, shared, tmp_path):
     experiment = EXPERIMENTS[name](SETTINGS["synthetic"])
-    text = reproduce(name, tmp_path / "out", workers=1).read_text()
+    out = shared[0] if (shared[0] / f"{name}.md").exists() else reproduce(name, tmp_path, workers=1).parent
+    text = (out / f"{name}.md").read_text()
     assert text.startswith(f"# {experiment.title}")
     assert f"`gents-gym reproduce {name} --setting synthetic --scale small`: 12 decisions per task" in text
     assert "logistic oracle, 3 tasks, " in text
     for figure in (line.split("(")[1].rstrip(")") for line in text.splitlines() if line.startswith("![")):
-        assert (tmp_path / "out" / figure).read_bytes().startswith(b"\x89PNG")
+        assert (out / figure).read_bytes().startswith(b"\x89PNG")
     assert len([line for line in text.splitlines() if " before `" in line]) == len(experiment.claims)
     assert ("### Sequence loss" in text) == bool(experiment.models)
 
 
-def test_a_second_call_plays_nothing_again(tiny, tmp_path, monkeypatch):
-    reproduce("horizon", tmp_path, workers=1)
-    monkeypatch.setattr("gents_gym.evaluation.harness._play_all", lambda missing, *_: (1 / 0 for _ in missing))
-    assert reproduce("horizon", tmp_path, workers=1).exists()
-
-
-def test_experiments_in_one_folder_share_what_they_play(tiny, tmp_path):
-    reproduce("horizon", tmp_path, workers=1)
-    played = set((tmp_path / "run50/cells").iterdir())
-    reproduce("policy-class", tmp_path, workers=1)
-    new = [path.name for path in (tmp_path / "run50/cells").iterdir() if path not in played]
+def test_experiments_in_one_folder_share_what_they_play(shared):
+    out, played = shared
+    new = [path.name for path in (out / "run50/cells").iterdir() if path not in played]
     first, second = (set(EXPERIMENTS[name](SETTINGS["synthetic"]).agents) for name in ("horizon", "policy-class"))
     assert len(new) == len(second - first) < len(second)
-    reproduce("horizon", tmp_path, workers=1)
-    assert len(set((tmp_path / "run50/cells").iterdir())) == len(played) + len(new)
-    assert {"horizon.md", "policy-class.md"} <= {path.name for path in tmp_path.iterdir()}
+    assert {"horizon.md", "policy-class.md"} <= {path.name for path in out.iterdir()}
 
 
-def test_regret_against_another_oracle_is_of_the_same_actions(tiny, tmp_path):
-    reproduce("policy-class", tmp_path, workers=1)
-    found = load_results(tmp_path / "run50")
+def test_a_second_call_plays_nothing_again(shared, monkeypatch):
+    out, _ = shared
+    cells = set((out / "run50/cells").iterdir())
+    monkeypatch.setattr("gents_gym.evaluation.harness._play_all", lambda missing, *_: (1 / 0 for _ in missing))
+    assert reproduce("horizon", out, workers=1).exists()
+    assert set((out / "run50/cells").iterdir()) == cells
+
+
+def test_regret_against_another_oracle_is_of_the_same_actions(shared):
+    out, _ = shared
+    found = load_results(out / "run50")
     ((_, records),) = found.records.items()
-    assert json.loads((tmp_path / "run50/manifest.json").read_text())["run"]["oracle"] == "logistic"
+    assert json.loads((out / "run50/manifest.json").read_text())["run"]["oracle"] == "logistic"
     other = module._against_oracle(found, "mlp")
     tasks = make_tasks("synthetic", horizon=12).sample(0, range(3), "test")
     for agent, record in records.items():

@@ -218,14 +218,14 @@ def test_shorter_episodes_stay_where_they_ended():
     np.testing.assert_allclose(ends[10:], ends[9])
 
 
-def open_page(text, folder, script="", address=""):
+def open_page(text, folder, script="", address="", width=1200):
     """Return the page as Chromium has it after its script and the one given, and what that has put into ``seen``."""
     after = f"<pre id='seen'></pre><script>{{const seen = {{}}; {script}; document.getElementById('seen').textContent ="
     after += " JSON.stringify(seen);}</script></body>"
     head, _, tail = text.rpartition("</body>")
     (folder / "page.html").write_text(head + after + tail, encoding="utf-8")
     command = [
-        BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1200,900",
+        BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--window-size={width},900",
         f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=2000", "--dump-dom",
         f"{(folder / 'page.html').as_uri()}{address}",
     ]  # fmt: skip
@@ -349,6 +349,19 @@ def test_the_least_there_can_be(tmp_path):
     assert seen["start"]["rows"] == ["a"]
     assert (seen["start"]["bands"], seen["none"]["curves"], seen["none"]["rows"]) == (0, 0, [])
     assert "NaN" not in dom
+
+
+@in_browser
+def test_long_names_leave_room_for_provenance_on_a_phone(tmp_path):
+    found = evaluation(["a"])
+    resolved = {"gents_gym/Synthetic-v0(horizon=100, n_actions=25)": {"a": "logistic"}}
+    found = replace(found, manifest={**found.manifest, "resolved": resolved})
+    script = "const t = document.getElementById('provenance'); seen.over = t.offsetWidth - t.parentElement.clientWidth;"
+    script += "seen.heights = [...t.rows].map((row) => row.offsetHeight);"
+    dom, seen = open_page(page(found), tmp_path, script, width=400)
+    assert_well(dom)
+    assert seen["over"] <= 0
+    assert max(seen["heights"]) < 150
 
 
 @in_browser
