@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm, qmc
+from scipy.special import ndtri
 from torch import Tensor, nn
 
 from gents_gym.checks import check_array
@@ -144,8 +144,10 @@ class LinearKernel(FilterKernel):
 def normal_rule(size: int) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes (n, Q) and weights (n,) for expectations under N(0, I_Q): products of Gauss's, or quasi-random."""
     if size not in NODES:
+        from scipy.stats import qmc  # takes as long to import as all the rest
+
         uniform = qmc.Sobol(size, seed=0).random(POINTS)
-        return norm.ppf(uniform), np.full(POINTS, 1 / POINTS)
+        return ndtri(uniform), np.full(POINTS, 1 / POINTS)
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES[size])
     grid = np.stack(np.meshgrid(*[nodes] * size, indexing="ij"), axis=-1).reshape(-1, size)
     shares = np.prod(np.stack(np.meshgrid(*[weights / weights.sum()] * size), axis=-1), axis=-1)

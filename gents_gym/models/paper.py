@@ -97,8 +97,9 @@ class PaperModel(SequenceModel):
         statistics = self.size**2 + self.size
         bound = (plain + statistics * config.repeats) ** -0.5
         self.plain = nn.Parameter(torch.empty(config.width, plain).uniform_(-bound, bound))
-        copies = (torch.empty(config.width, statistics).uniform_(-bound, bound) for _ in range(config.repeats))
-        self.folded = nn.Parameter(sum(copies, torch.zeros(config.width, statistics)))  # all copies' weights, summed
+        self.folded = nn.Parameter(torch.zeros(config.width, statistics))  # all copies' weights, summed
+        for _ in range(0 if self.folded.is_meta else config.repeats):
+            self.folded.data += torch.empty_like(self.folded).uniform_(-bound, bound)
         self.bias = nn.Parameter(torch.empty(config.width).uniform_(-bound, bound))
         hidden = (nn.Linear(config.width, config.width) for _ in range(config.hidden_layers))
         self.hidden = nn.Sequential(nn.ReLU(), *(part for layer in hidden for part in (layer, nn.ReLU())))

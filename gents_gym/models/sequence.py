@@ -53,7 +53,8 @@ class SequenceModel(nn.Module, ABC):
         self.register_buffer("action_bank", torch.zeros(0, config.action_dim))
         self.register_buffer("urn", torch.zeros(()))
         for name, size in (("context_scaling", config.context_dim), ("action_scaling", config.action_dim)):
-            self.register_buffer(name, torch.stack([torch.zeros(size), torch.ones(size)]))
+            self.register_buffer(name, torch.zeros(2, size))
+            getattr(self, name)[1].fill_(1)  # no arithmetic: on sizes alone, torch would import its compiler for it
 
     @abstractmethod
     def start(self, action_features: Tensor) -> Any:
