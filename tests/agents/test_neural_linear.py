@@ -100,7 +100,7 @@ def test_it_plays_as_if_it_drew_whole_coefficient_vectors():
     rng = np.random.default_rng(0)
     B, n = 20_000, 3
     with torch.random.fork_rng():
-        torch.manual_seed(0)
+        torch.manual_seed(6)
         model = PaperModel(PaperConfig(2, 5, hidden_layers=1, width=8)).eval()
     Z, X, query = rng.normal(size=(n, 2)), rng.normal(size=(12, 5)), rng.normal(size=5)
     arms, rewards = rng.integers(n, size=12), rng.integers(2, size=12)

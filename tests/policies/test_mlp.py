@@ -212,7 +212,7 @@ def test_contexts_of_another_size_are_refused():
     contexts, outcomes = tables()
     policy = MLP(max_epochs=1).fit(contexts, outcomes)
     for wrong in (contexts[..., :3], contexts[:1], np.concatenate([contexts, contexts], axis=2)):
-        with pytest.raises(InputError, match=r"contexts must have shape \(B, T, D\)"):
+        with pytest.raises(InputError, match=r"contexts must have shape \(B, C, D\)"):
             policy.scores(wrong)
 
 

@@ -382,7 +382,7 @@ DEFECTS = {
     Divides: "seen: KeyError: 'nothing'",
     MeansAlone: "expected: a finite mean and a variance above 0, of shape (20, 2)",
     NoVariance: "seen: the prediction must be finite means with variances above 0, got 0",
-    SumsToMore: "seen: the prediction must be probabilities that sum to 1, got a sum of 1.1",
+    SumsToMore: "probabilities with a sum of 1, got 1.1",
     NotMadeTheSame: "is not made the same twice",
     NeedsArguments: "NeedsArguments cannot be made",
     LacksAppend: "it lacks append",
