@@ -39,11 +39,13 @@ ALLOWED = {  # beside itself
     "policies": COMMON,
     "agents": COMMON | {"models", "policies"},
     "evaluation": COMMON | {"envs", "models", "policies", "gents_gym"},
+    "calibration": COMMON | {"models"},
     "report": LEAVES | {"types", "evaluation"},
     "experiments": COMMON | {"models", "training", "evaluation", "report"},
     "bench": COMMON | {"tasks", "envs", "models", "training", "policies", "agents", "evaluation"},
     "testing": COMMON | {"envs", "models", "evaluation"},
-    "cli": COMMON | {"tasks", "models", "training", "evaluation", "report", "experiments", "bench", "gents_gym"},
+    "cli": COMMON
+    | {"tasks", "models", "training", "evaluation", "report", "experiments", "bench", "calibration", "gents_gym"},
     "__init__": COMMON | {"envs", "evaluation", "start", "testing"},
 }
 
