@@ -63,9 +63,10 @@ class Predictor:
 
     def append(self, context: np.ndarray, outcome: np.ndarray) -> None:
         """Observe a row of every action, (N, D) and (N,)."""
+        feedback = Feedback(self._tasks, np.full_like(self._tasks, self._time), outcome.copy())  # rows are read-only
         for belief in self._beliefs:
             belief.decide(context, np.zeros_like(self._tasks))
-            belief.observe(Feedback(self._tasks, np.full_like(self._tasks, self._time), outcome))
+            belief.observe(feedback)
         self._time += 1
 
     def impute(self, context: np.ndarray, rows: int, draws: int, contexts: str | None) -> np.ndarray:
