@@ -28,8 +28,8 @@ def halved(model):
 @pytest.mark.parametrize("outcomes", ["bernoulli", "gaussian"])
 def test_the_joint_test_passes_p_star_and_fails_a_copy_with_half_the_variance(outcomes):
     nature = Synthetic(n_actions=3, horizon=30, outcomes=outcomes)
-    exact = ExactModel(nature.truth)
-    config = CalibrationConfig(actions=2000, tasks=40, steps=(0, 10), rows=40, group=1, seed=1)
+    exact = ExactModel(nature.truth, n_weighted=16)  # for predictions alone, which are not looked at
+    config = CalibrationConfig(actions=2000, tasks=40, draws=9, steps=(0, 10), rows=40, group=1)
     right, wrong = (calibrate(model, nature, config) for model in (exact, halved(exact)))
     assert right.joint_p > 0.01
     assert wrong.joint_p < 1e-6
@@ -37,7 +37,6 @@ def test_the_joint_test_passes_p_star_and_fails_a_copy_with_half_the_variance(ou
         for level, (share, low, high) in right.coverage("mean reward", at).items():
             assert low - 0.01 < level < high + 0.01
             assert wrong.coverage("mean reward", at)[level][0] < share
-    assert right.loss("joint", 0)[0] < wrong.loss("joint", 0)[0]
     assert "not refuted" in right.verdict
     assert "refuted at 1 %" in wrong.verdict
 

@@ -1,7 +1,10 @@
 """Values of fitted policies against a slow version, and their positions where the posterior is nature's own."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
 from gents_gym import ExactModel, make_policy
@@ -20,15 +23,13 @@ def test_a_value_is_the_mean_reward_of_the_policy_fitted_to_the_table():
         assert value == pytest.approx(np.mean([outcomes[t, a] / 2 for t, a in enumerate(played)]))
 
 
-def test_a_table_that_is_known_to_its_last_row_has_the_true_value():
-    """With one decision left of which all is certain, the completed tables are the true one."""
-    nature = Synthetic(n_actions=2, horizon=3, outcomes="gaussian")
-    tasks = nature.sample(0, range(3))
-    model = ExactModel(nature.truth)
-    rngs = [np.random.default_rng(i) for i in range(3)]
-    info = inform(tasks, model, nature.truth, "given")
-    policy = make_policy("least-squares")
-    found = place_values(model, tasks, info, policy, (0, 2), 7, "given", rngs)
-    assert found.positions.shape == found.widths.shape == (3, 2)
-    assert (found.widths[:, 1] < found.widths[:, 0] * 2).all()
-    assert ((found.positions >= 0) & (found.positions < 1)).all()
+@pytest.mark.parametrize(("noise", "is_right"), [(1.0, True), (0.1, False)])
+def test_the_true_value_is_like_one_of_the_completed_tables_if_the_model_is_right(noise, is_right):
+    nature = Synthetic(n_actions=2, horizon=8, outcomes="gaussian")
+    tasks, model = nature.sample(0, range(400)), ExactModel(replace(nature.truth, noise=noise))
+    info, rngs = inform(tasks, model, nature.truth, None), [np.random.default_rng(i) for i in range(400)]
+    found = place_values(model, tasks, info, make_policy("least-squares"), (0, 5), 9, None, rngs)
+    assert found.positions.shape == found.widths.shape == (400, 2)
+    p_values = [stats.kstest(positions, "uniform").pvalue for positions in found.positions.T]
+    assert min(p_values) > 0.01 if is_right else p_values[1] < 1e-4
+    assert (found.widths[:, 1] < found.widths[:, 0]).mean() > 0.8  # there is less to impute
