@@ -14,10 +14,11 @@ class CalibrationConfig:
 
     actions: int = 500
     """Single actions whose rows are predicted, each in a task of its own."""
-    tasks: int = 100
+    tasks: int = 50
     """Tasks whose tables are completed, for the fitted policy's value."""
-    draws: int = 19
-    """Completed tables behind an interval."""
+    draws: int = 39
+    """Completed tables behind an interval. Fewer than 39 make 95 % intervals reach beyond the outermost tables, and
+    cover by chance."""
     steps: tuple[int, ...] | None = None
     """Observed rows after which the model is asked: of an action, or of a task that plays all actions at random. None:
     those of 0, 10, 50 and 200 below the horizon."""

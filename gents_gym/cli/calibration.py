@@ -12,6 +12,7 @@ from gents_gym.checks import InputError
 from gents_gym.cli.console import print_wide, progress_bar
 from gents_gym.evaluation.environments import env_distribution
 from gents_gym.files import new_folder, write_whole
+from gents_gym.types import TaskDistribution
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Calibrate:
         from gents_gym.calibration.calibrate import calibrate
         from gents_gym.calibration.card import PICTURE, draw_calibrations, write_card
 
-        models, distribution = self._models(), env_distribution(self.env)
+        distribution = env_distribution(self.env)
+        models = self._models(distribution)
         if self.out is not None:
             new_folder("out", self.out)
         found = {}
@@ -56,7 +58,7 @@ class Calibrate:
                 write_card(Path(name), one, self.env)
                 print(f"written to {name}: README.md, {PICTURE}")
 
-    def _models(self) -> dict[str, Any]:
+    def _models(self, distribution: TaskDistribution) -> dict[str, Any]:
         """Return the models, each checked before anything is measured."""
         from gents_gym.calibration.card import check_card
         from gents_gym.calibration.given import check_calibration
@@ -66,7 +68,6 @@ class Calibrate:
         if self.card:
             for name in self.models:
                 check_card(Path(name))
-        distribution = env_distribution(self.env)
         return {name: check_calibration(name, distribution, self.config) for name in self.models}
 
     def _print(self, found: dict[str, Any]) -> None:
