@@ -75,7 +75,7 @@ def check_calibration(model: Any, distribution: TaskDistribution, config: Calibr
     tasks = distribution.sample(config.seed, [0], "test")
     config.steps_below(tasks.horizon)
     choose_class(tasks, config.policy)
-    info = inform(tasks, model, truth, config.contexts)
-    found, belief = begin_belief(model, info, [np.random.default_rng(0)])
-    belief.complete(tasks.contexts[:, 0], 1, 1, config.contexts)
+    for data in (distribution.sample_actions(config.seed, [0], 2, "test"), tasks):
+        found, belief = begin_belief(model, inform(data, model, truth, config.contexts), [np.random.default_rng(0)])
+        belief.complete(data.contexts[:, 0], 1, 1, config.contexts)
     return found
