@@ -38,6 +38,7 @@ __all__ = [
     "BanditVectorEnv",
     "Belief",
     "Bernoulli",
+    "CalibrationConfig",
     "Categorical",
     "Completion",
     "EvaluationConfig",
@@ -57,6 +58,7 @@ __all__ = [
     "Tasks",
     "VectorPreviousStep",
     "VectorRecordRegret",
+    "calibrate",
     "check_model",
     "evaluate",
     "load_model",
@@ -73,6 +75,8 @@ __all__ = [
 __version__ = "0.1.0"
 
 _LAZY = {  # what needs torch, joblib or pyarrow is imported when it is asked for
+    "CalibrationConfig": "gents_gym.calibration.config",
+    "calibrate": "gents_gym.calibration.calibrate",
     "EvaluationConfig": "gents_gym.evaluation.grid",
     "evaluate": "gents_gym.evaluation.harness",
     "load_results": "gents_gym.evaluation.store",

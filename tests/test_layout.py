@@ -40,11 +40,13 @@ ALLOWED = {  # beside itself
     "policies": COMMON,
     "agents": COMMON | {"models", "policies"},
     "evaluation": COMMON | {"envs", "models", "policies", "gents_gym"},
+    "calibration": COMMON | {"models"},
     "report": LEAVES | {"types", "evaluation"},
     "experiments": COMMON | {"models", "training", "evaluation", "report"},
     "bench": COMMON | {"tasks", "envs", "models", "training", "policies", "agents", "evaluation"},
     "testing": COMMON | {"envs", "models", "evaluation"},
-    "cli": COMMON | {"tasks", "models", "training", "evaluation", "report", "experiments", "bench", "gents_gym"},
+    "cli": COMMON
+    | {"tasks", "models", "training", "evaluation", "report", "experiments", "bench", "calibration", "gents_gym"},
     "__init__": COMMON | {"envs", "evaluation", "start", "testing"},
 }
 
@@ -79,6 +81,10 @@ TESTED_ELSEWHERE = {  # modules without a test file of their own name, and the f
     "agents/oracle.py": "evaluation/test_regret.py",
     "agents/random.py": "agents/test_contract.py",
     "bench/": "bench/test_benchmarks.py",
+    "calibration/config.py": "calibration/test_calibrate.py",
+    "calibration/follow.py": "calibration/test_predictions.py",
+    "calibration/given.py": "calibration/test_calibrate.py",
+    "calibration/record.py": "calibration/test_card.py",
     "cli/": "cli/test_program.py",
     "envs/given.py": "envs/test_bandit.py",
     "envs/streams.py": "envs/test_bandit.py",

@@ -16,6 +16,7 @@ from tyro.conf import subcommand
 
 from gents_gym import registry
 from gents_gym.checks import InputError
+from gents_gym.cli.calibration import Calibrate
 from gents_gym.cli.evaluate import Evaluate, Report, Reproduce
 from gents_gym.cli.models import MeasureLosses
 from gents_gym.cli.news import NewsCommands, NewsPrepare
@@ -71,6 +72,7 @@ Command = (
     | Annotated[Reproduce, subcommand("reproduce")]
     | Annotated[Train, subcommand("train")]
     | Annotated[MeasureLosses, subcommand("losses")]
+    | Annotated[Calibrate, subcommand("calibration")]
     | Annotated[NewsCommands, subcommand("news")]
     | Annotated[Bench, subcommand("bench")]
 )
@@ -153,7 +155,7 @@ def _complaint(error: Exception) -> str | None:
     return None
 
 
-def _parse() -> List | Evaluate | Report | Reproduce | Train | MeasureLosses | NewsCommands | Bench:
+def _parse() -> List | Evaluate | Report | Reproduce | Train | MeasureLosses | Calibrate | NewsCommands | Bench:
     """Return the command; tyro's boxed complaints become one line."""
     flags = [word.partition("=")[0] for word in sys.argv[1:] if word.startswith("--")]
     if twice := [flag for flag in flags if flags.count(flag) > 1]:
