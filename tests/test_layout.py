@@ -31,7 +31,7 @@ ALLOWED = {  # beside itself
     "taskfile": {"checks", "files", "registry", "specs"},
     "types": {"checks", "files", "likelihoods", "taskfile"},
     "construct": LEAVES | {"types"},
-    "theory": LEAVES,
+    "theory": COMMON | {"models", "policies", "agents", "training", "evaluation"},
     "tasks": LEAVES | {"types"},
     "envs": COMMON | {"tasks"},
     "models": COMMON,
@@ -43,7 +43,8 @@ ALLOWED = {  # beside itself
     "experiments": COMMON | {"models", "training", "evaluation", "report"},
     "bench": COMMON | {"tasks", "envs", "models", "training", "policies", "agents", "evaluation"},
     "testing": COMMON | {"envs", "models", "evaluation"},
-    "cli": COMMON | {"tasks", "models", "training", "evaluation", "report", "experiments", "bench", "gents_gym"},
+    "cli": COMMON
+    | {"tasks", "models", "training", "evaluation", "report", "experiments", "bench", "theory", "gents_gym"},
     "__init__": COMMON | {"envs", "evaluation", "start", "testing"},
 }
 

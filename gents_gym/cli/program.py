@@ -16,6 +16,7 @@ from tyro.conf import subcommand
 
 from gents_gym import registry
 from gents_gym.checks import InputError
+from gents_gym.cli.bounds import MeasureBounds
 from gents_gym.cli.evaluate import Evaluate, Report, Reproduce
 from gents_gym.cli.models import MeasureLosses
 from gents_gym.cli.news import NewsCommands, NewsPrepare
@@ -71,6 +72,7 @@ Command = (
     | Annotated[Reproduce, subcommand("reproduce")]
     | Annotated[Train, subcommand("train")]
     | Annotated[MeasureLosses, subcommand("losses")]
+    | Annotated[MeasureBounds, subcommand("bounds")]
     | Annotated[NewsCommands, subcommand("news")]
     | Annotated[Bench, subcommand("bench")]
 )
@@ -138,7 +140,7 @@ def _run() -> None:
         sys.exit(141)
 
 
-def _parse() -> List | Evaluate | Report | Reproduce | Train | MeasureLosses | NewsCommands | Bench:
+def _parse() -> List | Evaluate | Report | Reproduce | Train | MeasureLosses | MeasureBounds | NewsCommands | Bench:
     """Return the command; tyro's boxed complaints become one line."""
     flags = [word.partition("=")[0] for word in sys.argv[1:] if word.startswith("--")]
     if twice := [flag for flag in flags if flags.count(flag) > 1]:
