@@ -107,6 +107,7 @@ TESTED_ELSEWHERE = {  # modules without a test file of their own name, and the f
     "testing/privilege.py": "testing/test_agent.py",
     "testing/tables.py": "testing/test_vector_env.py",
     "testing/watched.py": "testing/test_vector_env.py",
+    "theory/figures.py": "cli/test_bounds.py",
 }
 
 
