@@ -200,7 +200,8 @@ def _print_measures(point: "Point", found: "Measures") -> None:
     ratios = zip(found.steps, learned.ratio, strict=True)
     told = ", ".join(f"{ratio.mean:.2g} ± {ratio.error:.1g} at {step}" for step, ratio in ratios if ratio)
     print(f"information ratio, at most A/2 = {point.n_actions / 2:g}: {told or 'the information is not clear'}")
-    chain = {"information gained": learned.total, "coded entropy": entropy.code.mean, "Proposition 2": point.entropy}
+    least = min(entropy.code.mean, entropy.single, point.entropy)
+    chain = {"information gained": learned.total, "least bound on the entropy": least, "Proposition 2": point.entropy}
     steps = [
         f"{perfect_bound(point.horizon, point.n_actions, max(nats, 0)):.3g} ({name})" for name, nats in chain.items()
     ]
