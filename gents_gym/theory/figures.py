@@ -57,10 +57,12 @@ def draw_bounds(sweeps: Mapping[str, Sequence[Point]], own: Point, found: Measur
     Args:
         sweeps: Points by the name of what they differ in: "horizon" and "n_actions".
         own: The point of the environment, which models are measured at.
-        found: What was measured; none: the panel of loss gaps is empty.
+        found: What was measured; none, or without models: there is no panel of loss gaps.
     """
-    figure, panels = _canvas(3)
-    for panel, (name, points) in zip(panels, sweeps.items(), strict=False):
+    several = {name: points for name, points in sweeps.items() if len(points) > 1}
+    with_models = found is not None and bool(found.regret)
+    figure, panels = _canvas(max(1, len(several) + with_models))
+    for panel, (name, points) in zip(panels, several.items(), strict=False):
         label = {"horizon": "horizon T", "n_actions": "actions A"}[name]
         x = [getattr(point, name) for point in points]
         panel.plot(x, [point.linear for point in points], "--", color=COLORS[1], label="bound for linear policies")
@@ -74,15 +76,20 @@ def draw_bounds(sweeps: Mapping[str, Sequence[Point]], own: Point, found: Measur
         panel.xaxis.set_minor_locator(NullLocator())
         panel.axhline(1, color="black", linewidth=0.8)
         _finish(panel, f"against {label}", label, "regret per period")
-    for name, regret in found.regret.items() if found else ():
-        assert found is not None
-        gap, color = max(found.gaps[name][-1].mean, 0), _colors(found.regret)[name]
-        panels[2].plot(gap, own.perfect + penalty(gap), "s", color=color, label=f"{name}: Theorem 2")
-        panels[2].errorbar(gap, regret.mean, 1.96 * regret.error, marker="o", color=color, label=f"{name}: measured")
-    panels[2].axhline(1, color="black", linewidth=0.8)
-    panels[2].set(xscale="symlog", yscale="log", xlim=(-0.3, 1000))
-    _finish(panels[2], "against the loss gap", "ℓ(p_θ) - ℓ(p*), nats per task", "regret per period")
+    if found is not None and with_models:
+        _draw_gaps(panels[-1], own, found)
     return _png(figure)
+
+
+def _draw_gaps(panel: Axes, own: Point, found: Measures) -> None:
+    """Draw Theorem 2 and the regret of TS-Gen on each model against the model's loss gap."""
+    for name, regret in found.regret.items():
+        gap, color = max(found.gaps[name][-1].mean, 0), _colors(found.regret)[name]
+        panel.plot(gap, own.perfect + penalty(gap), "s", color=color, label=f"{name}: Theorem 2")
+        panel.errorbar(gap, regret.mean, 1.96 * regret.error, marker="o", color=color, label=f"{name}: measured")
+    panel.axhline(1, color="black", linewidth=0.8)
+    panel.set(xscale="symlog", yscale="log", xlim=(-0.3, 1000))
+    _finish(panel, "against the loss gap", "ℓ(p_θ) - ℓ(p*), nats per task", "regret per period")
 
 
 def draw_measures(found: Measures, n_actions: int) -> bytes:
