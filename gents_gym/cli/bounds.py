@@ -38,7 +38,7 @@ class MeasureBounds:
     """Natarajan dimension d of the policy class; none: actions times (context size + 1)."""
     tasks: int = 10
     """Tasks of the test split to play."""
-    draws: int = 100
+    draws: int = 60
     """Completed tables of each task, model and step; of p* twice as many."""
     loss_actions: int = 200
     """Single actions whose rows the losses are measured on."""
