@@ -196,12 +196,17 @@ def _print_measures(point: "Point", found: "Measures") -> None:
     print(
         f"  at most {entropy.code.mean:.1f} ± {entropy.code.error:.1f} (a code), {entropy.single:.1f} (single contexts)"
     )
-    print(f"  at least {learned.total:.1f} (information that TS-Gen gains), {entropy.plug_in:.1f} (distinct draws)")
+    gained = f"{learned.total.mean:.1f} ± {learned.total.error:.1f} (information that TS-Gen gains)"
+    print(f"  at least {gained}, {entropy.plug_in:.1f} (distinct draws)")
     ratios = zip(found.steps, learned.ratio, strict=True)
     told = ", ".join(f"{ratio.mean:.2g} ± {ratio.error:.1g} at {step}" for step, ratio in ratios if ratio)
     print(f"information ratio, at most A/2 = {point.n_actions / 2:g}: {told or 'the information is not clear'}")
     least = min(entropy.code.mean, entropy.single, point.entropy)
-    chain = {"information gained": learned.total, "least bound on the entropy": least, "Proposition 2": point.entropy}
+    chain = {
+        "information gained": learned.total.mean,
+        "least bound on the entropy": least,
+        "Proposition 2": point.entropy,
+    }
     steps = [
         f"{perfect_bound(point.horizon, point.n_actions, max(nats, 0)):.3g} ({name})" for name, nats in chain.items()
     ]

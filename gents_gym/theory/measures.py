@@ -73,16 +73,21 @@ class Information:
     regret: list[Estimate]  # E_t of the next decision's regret
     gain: list[Estimate]  # I_t(π*(X_t; τ); (Y_t, A_t)), in nats
     ratio: list[Estimate | None]  # E[Δ_t²] / E[I_t]; None where the information is not clearly above 0
-    total: float  # Σ_t I_t
+    total: Estimate  # Σ_t I_t
 
 
 def information(histories: Histories, horizon: int) -> Information:
     """Return the information ratio along tasks."""
     assert histories.outcomes is not None
-    steps = [one_step(*parts) for parts in zip(histories.plays[EXACT], histories.outcomes, strict=True)]
-    gain = [estimate(step.gain) for step in steps]
-    total = horizon * over_task(histories.steps, [each.mean for each in gain], horizon)
-    return Information([estimate(step.regret) for step in steps], gain, [pooled_ratio(step) for step in steps], total)
+    found = [one_step(*parts) for parts in zip(histories.plays[EXACT], histories.outcomes, strict=True)]
+    each = zip(*(step.gain for step in found), strict=True)  # a task's, by step
+    totals = np.array([horizon * over_task(histories.steps, gains, horizon) for gains in each])
+    return Information(
+        [estimate(step.regret) for step in found],
+        [estimate(step.gain) for step in found],
+        [pooled_ratio(step) for step in found],
+        estimate(totals),
+    )
 
 
 @dataclass(frozen=True)
