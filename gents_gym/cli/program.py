@@ -16,6 +16,7 @@ from tyro.conf import subcommand
 
 from gents_gym import registry
 from gents_gym.checks import InputError
+from gents_gym.cli.bounds import MeasureBounds
 from gents_gym.cli.calibration import Calibrate
 from gents_gym.cli.evaluate import Evaluate, Report, Reproduce
 from gents_gym.cli.models import MeasureLosses
@@ -73,6 +74,7 @@ Command = (
     | Annotated[Train, subcommand("train")]
     | Annotated[MeasureLosses, subcommand("losses")]
     | Annotated[Calibrate, subcommand("calibration")]
+    | Annotated[MeasureBounds, subcommand("bounds")]
     | Annotated[NewsCommands, subcommand("news")]
     | Annotated[Bench, subcommand("bench")]
 )
@@ -155,7 +157,7 @@ def _complaint(error: Exception) -> str | None:
     return None
 
 
-def _parse() -> List | Evaluate | Report | Reproduce | Train | MeasureLosses | Calibrate | NewsCommands | Bench:
+def _parse() -> Any:
     """Return the command; tyro's boxed complaints become one line."""
     flags = [word.partition("=")[0] for word in sys.argv[1:] if word.startswith("--")]
     if twice := [flag for flag in flags if flags.count(flag) > 1]:

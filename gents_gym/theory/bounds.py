@@ -16,6 +16,8 @@ from gents_gym.checks import check_integer, check_number
 def entropy_bound(horizon: int, n_actions: int, dimension: int) -> float:
     """Return Proposition 2's bound on H(π*(X_1:T)) in its finite form, log Σ_{i≤d} C(T, i) (A-1)^i.
 
+    It counts the labelings of T given points, so it bounds the entropy given the contexts.
+
     Args:
         horizon: T.
         n_actions: A.
