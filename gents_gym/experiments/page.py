@@ -91,7 +91,7 @@ def _claims(experiment: Experiment, records: Records, losses: Losses | None, whe
 def _cells(claim: Claim, found: Finding, where: str) -> list[str]:
     digits = 5 if claim.measure == "loss" else 1
     mean, low, high = (f"{value:+.{digits}f}" for value in (found.mean, found.low, found.high))
-    return [f"{mean} ({low} to {high})", f"{found.verdict}, {where}" if where else found.verdict]
+    return [f"{mean} ({low} to {high})", f"{found.verdict} ({where})" if where else found.verdict]
 
 
 def _time_table(times: Mapping[str, Times]) -> list[str]:

@@ -11,8 +11,9 @@ import numpy as np
 from gents_gym.checks import InputError, check_choice
 from gents_gym.evaluation.environments import env_distribution
 from gents_gym.evaluation.grid import first_info
-from gents_gym.models.load import begin_belief, model_folders, read_config
+from gents_gym.models.load import begin_belief, load_model, model_folders, read_config
 from gents_gym.models.sequence import CONFIG
+from gents_gym.specs import BARE_WORD
 
 FITTING = ("ts-gen", "gen-ucb")  # agents that fit a policy class, which the experiments name
 FEWEST = 100  # training headlines of a corpus that models are trained on
@@ -24,8 +25,13 @@ LAYERS = 3  # hidden layers of the paper's head
 def on(model: str, agent: str, **options: object) -> str:
     """Return the spec of an agent on a model; policies are logistic if ``options`` name no others."""
     policy = {"policy": "logistic"} if agent in FITTING else {}
-    given = ", ".join(f"{name}={value}" for name, value in {"model": model, **policy, **options}.items())
+    given = ", ".join(f"{name}={value}" for name, value in {"model": _quoted(model), **policy, **options}.items())
     return f"{agent}({given})"
+
+
+def _quoted(text: str) -> str:
+    """Return a text as specs take it: as it is if it is a word or a spec itself, in quotes otherwise."""
+    return text if BARE_WORD.fullmatch(text) or text.endswith(")") else repr(text)
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class Setting:
     exact: str  # TS-Gen with p* itself
     sizes: Mapping[str, Mapping[int, str]]  # by preset, by training actions; the last one is the whole model
     layers: Mapping[int, str]  # the paper preset, by hidden layers
-    where: str = ""  # what stands beside every verdict
+    where: str = ""  # what the headlines are, which stands beside every verdict
     given: tuple[str, ...] = ()  # the user's models, in the place of all others
     corpus: str | None = None  # the user's; None: the bundled one
 
@@ -137,7 +143,7 @@ SETTINGS = {
         exact="exact-twin(policy=logistic)",
         sizes={"paper": _bundled("news", "paper", (1000,)), "filter": _bundled("news", "filter", (100, 1000))},
         layers=_heads("news"),
-        where="on synthetic headlines, which stand in for MIND",
+        where="synthetic headlines",
     ),
 }
 
@@ -156,7 +162,7 @@ def find_place(setting: str, size: Scale, corpus: Path | None, models: tuple[str
     if corpus is not None:
         if setting != "news":
             raise InputError(f"corpus must be given with the setting news, got {setting!r}")
-        place = replace(place, corpus=str(corpus), where=f"on the headlines of {corpus.name}")
+        place = replace(place, corpus=str(corpus), where=f"headlines of {corpus.name}")
         distribution: Any = env_distribution(place.spec(HORIZON))
         n_headlines = len(distribution.headlines.splits["train"])
         if not models:
@@ -187,7 +193,7 @@ def _given_models(place: Setting, models: tuple[str, ...]) -> Setting:
     beside = place.beside
     for name in models:
         try:
-            model, _ = begin_belief(name, info, [np.random.default_rng(0)])
+            model, _ = begin_belief(load_model(name), info, [np.random.default_rng(0)])
         except InputError as error:
             raise InputError(f"models must be of the setting that is played, got {name!r}: {error}") from error
         if model.context_features(np.zeros((1, info.context_dim), np.float32)) is None:
