@@ -1,7 +1,7 @@
 """Where experiments are played and how much: the settings with their models, a user's corpus and models, the scales."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,15 +58,17 @@ SCALES = {
 class Setting:
     """Where experiments are played: an environment and models for it."""
 
+    name: str
     env: str
     oracle: str  # the policy class of regret and of TS-Gen, as in the paper
     beside: tuple[str, ...]  # other policy classes, which are played beside it
     exact: str  # TS-Gen with p* itself
-    sizes: Mapping[str, Mapping[int, str]]  # by preset, by training actions; the last one is the whole model
-    layers: Mapping[int, str]  # the paper preset, by hidden layers
+    sizes: Mapping[str, tuple[int, ...]]  # by preset, the training actions of models beside the whole one
+    whole: int = 10_000  # training actions of a whole model
     where: str = ""  # what the headlines are, which stands beside every verdict
     given: tuple[str, ...] = ()  # the user's models, in the place of all others
     corpus: str | None = None  # the user's; None: the bundled one
+    folder: Path | None = None  # where models of the user's corpus lie, or will; None: models are bundled
 
     def spec(self, horizon: int) -> str:
         """Return the environment with its options."""
@@ -74,6 +76,11 @@ class Setting:
         options = {**corpus, **({} if horizon == HORIZON else {"horizon": horizon})}
         given = ", ".join(f"{name}={value}" for name, value in options.items())
         return f"{self.env}({given})" if given else self.env
+
+    def model(self, kind: str) -> str:
+        """Return the setting's model of a kind: PRESET, PRESET-ACTIONS or PRESET-layersN; an id, or a folder."""
+        name = f"{self.name}-{kind}"
+        return name if self.folder is None else str(self.folder / name)
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -83,13 +90,17 @@ class Setting:
     @property
     def models(self) -> tuple[str, ...]:
         """The models that every experiment is played on; the last one is the best of ours."""
-        return self.given or tuple(list(sizes.values())[-1] for sizes in self.sizes.values())
+        return self.given or tuple(self.model(preset) for preset in self.sizes)
 
     @property
     def series(self) -> dict[str, dict[int, str]]:
         """By preset, models by training actions."""
         if not self.given:
-            return {preset: dict(sizes) for preset, sizes in self.sizes.items()}
+            return {
+                preset: {n: self.model(f"{preset}-{n}") for n in sizes if n < self.whole}
+                | {self.whole: self.model(preset)}
+                for preset, sizes in self.sizes.items()
+            }
         found: dict[str, dict[int, str]] = {}
         for model in self.given:
             notes = _read(model).get("notes") or {}
@@ -104,7 +115,7 @@ class Setting:
     def heads(self) -> dict[int, str]:
         """Models by the hidden layers of their head."""
         if not self.given:
-            return dict(self.layers)
+            return {**{n: self.model(f"paper-layers{n}") for n in range(LAYERS)}, LAYERS: self.model("paper")}
         configs = {model: _read(model)["config"] for model in self.given}
         if missing := [model for model, config in configs.items() if "hidden_layers" not in config]:
             raise InputError(f"models must have heads with hidden layers for this experiment, got {missing[0]!r}")
@@ -115,34 +126,22 @@ def _read(model: str) -> dict[str, Any]:
     return read_config(model_folders(model)[0] / CONFIG)
 
 
-def _bundled(setting: str, preset: str, sizes: Iterable[int]) -> dict[int, str]:
-    """Return the names of bundled models by training actions, the whole one last."""
-    return {**{size: f"{setting}-{preset}-{size}" for size in sizes}, 10_000: f"{setting}-{preset}"}
-
-
-def _heads(setting: str) -> dict[int, str]:
-    return {**{n: f"{setting}-paper-layers{n}" for n in range(LAYERS)}, LAYERS: f"{setting}-paper"}
-
-
 SETTINGS = {
     "synthetic": Setting(
+        name="synthetic",
         env="gents_gym/Synthetic-v0",
         oracle="logistic",
         beside=(),
         exact=on("exact", "ts-gen"),
-        sizes={
-            "paper": _bundled("synthetic", "paper", (100, 1000)),
-            "filter": _bundled("synthetic", "filter", (10, 100, 1000)),
-        },
-        layers=_heads("synthetic"),
+        sizes={"paper": (100, 1000), "filter": (10, 100, 1000)},
     ),
     "news": Setting(
+        name="news",
         env="gents_gym/News-v0",
         oracle="mlp",
         beside=(FEATURES,),
         exact="exact-twin(policy=logistic)",
-        sizes={"paper": _bundled("news", "paper", (1000,)), "filter": _bundled("news", "filter", (100, 1000))},
-        layers=_heads("news"),
+        sizes={"paper": (1000,), "filter": (100, 1000)},
         where="synthetic headlines",
     ),
 }
@@ -166,23 +165,11 @@ def find_place(setting: str, size: Scale, corpus: Path | None, models: tuple[str
         distribution: Any = env_distribution(place.spec(HORIZON))
         n_headlines = len(distribution.headlines.splits["train"])
         if not models:
-            place = _own_models(place, min(n_headlines, size.training), n_headlines, folder)
+            place = replace(place, folder=folder, whole=min(n_headlines, size.training))
+            if n_headlines < FEWEST:
+                rule = f"corpus must have at least {FEWEST} training headlines to train models on"
+                raise InputError(f"{rule}, got {n_headlines}: prepare more of them, or name models")
     return _given_models(place, models) if models else place
-
-
-def _own_models(place: Setting, whole: int, n_headlines: int, folder: Path) -> Setting:
-    """Return the setting with folders in the place of bundled models' names; the largest learn from ``whole``."""
-    if n_headlines < FEWEST:
-        rule = f"corpus must have at least {FEWEST} training headlines to train models on"
-        raise InputError(f"{rule}, got {n_headlines}: prepare more of them, or name models")
-    sizes = {
-        preset: {
-            **{size: str(folder / name) for size, name in list(names.items())[:-1] if size < whole},
-            whole: str(folder / list(names.values())[-1]),
-        }
-        for preset, names in place.sizes.items()
-    }
-    return replace(place, sizes=sizes, layers={n: str(folder / name) for n, name in place.layers.items()})
 
 
 def _given_models(place: Setting, models: tuple[str, ...]) -> Setting:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from gents_gym.checks import InputError
-from gents_gym.evaluation.environments import env_distribution, env_setting
+from gents_gym.evaluation.environments import env_distribution
 from gents_gym.experiments.catalogue import Experiment
-from gents_gym.experiments.places import HORIZON, Recipe, Scale, Setting, find_recipe
+from gents_gym.experiments.places import HORIZON, Scale, Setting, find_recipe
 from gents_gym.models.load import bundled_models, read_config
 from gents_gym.models.sequence import CONFIG
 from gents_gym.specs import parse_spec
@@ -44,11 +44,10 @@ def plan_training(name: str, place: Setting, size: Scale) -> tuple[TrainConfig, 
 
     Models of fewer actions take as many gradient steps as the whole one.
     """
-    recipe: Recipe = find_recipe(name)
-    config = preset_config(recipe.preset, env_setting(place.env), model=dict(recipe.sizes))
-    whole = max(place.series[recipe.preset])
-    actions = min(recipe.actions or whole, whole)
-    epochs = min(config.epochs, size.epochs) * _n_batches(whole, config) // _n_batches(actions, config)
+    recipe = find_recipe(name)
+    config = preset_config(recipe.preset, place.name, model=dict(recipe.sizes))
+    actions = recipe.actions or place.whole
+    epochs = min(config.epochs, size.epochs) * _n_batches(place.whole, config) // _n_batches(actions, config)
     validation = min(config.validation_actions, size.validation)
     return replace(config, epochs=epochs, horizon=size.horizon, validation_actions=validation), actions
 

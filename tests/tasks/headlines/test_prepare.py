@@ -112,6 +112,7 @@ def test_the_recipe_for_mind_runs_from_the_file_to_the_figures(config, tmp_path,
     prepared, played, again = re.findall(r"^ *gents-gym (.* mind .*)$", page, re.MULTILINE)
     assert f"gents-gym {prepared}\n" in other  # the test above runs it
     monkeypatch.setitem(SCALES, "paper", Scale(2, 8, 3, timed=1, training=110, rows=30, epochs=1, validation=20))
+    monkeypatch.setattr("gents_gym.training.context_map.MAP_STEPS", 5)  # of the start: not what is tested
     monkeypatch.chdir(tmp_path)
     prepare(replace(config, train=120, validation=30, pooling="cls"), tmp_path / "mind")
     words = shlex.split(played.replace("$name", "softmax"))
