@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from gents_gym import InputError, make_agent, make_tasks
+from gents_gym.evaluation.environments import make_envs
 from gents_gym.evaluation.regret import oracle_actions, regret
+from gents_gym.evaluation.rollout import rollout
 from gents_gym.evaluation.store import load_results
 from gents_gym.experiments import reproduce as module
 from gents_gym.experiments.catalogue import EXPERIMENTS
@@ -15,7 +17,6 @@ from gents_gym.experiments.reproduce import reproduce
 from gents_gym.experiments.timing import time_decisions
 from gents_gym.experiments.trained import needed_models
 from gents_gym.models.load import bundled_models
-from gents_gym.report.analysis import totals
 from gents_gym.types import Resolves
 
 TINY = Scale(tasks=3, horizon=12, actions=3, timed=2)
@@ -135,9 +136,9 @@ def test_regret_against_another_oracle_is_of_the_same_actions(shared):
     assert module._against_oracle(found, "logistic") is records
 
 
-def test_the_oracle_as_an_agent_is_the_oracle(shared):
-    records = module._against_oracle(load_results(shared[0] / "run50"), "mlp")
-    assert not totals(records["oracle(policy=mlp)"], "oracle").any()
+def test_the_oracle_as_an_agent_is_the_oracle():
+    record = rollout(make_envs("gents_gym/Synthetic-v0(horizon=12)", 2), "oracle(policy=mlp)", oracle="mlp")
+    assert not record.regret["oracle"].any()
 
 
 def test_timed_decisions_are_those_that_are_played(shared):
