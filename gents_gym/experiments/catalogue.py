@@ -153,7 +153,7 @@ def _horizon(setting: Setting, size: Scale) -> Experiment:
                 Claim(
                     "It degrades smoothly (tested: no step to fewer rows makes up more than half of the whole rise).",
                     section,
-                    f"{'all' if b is None else b} to {a} rows, less half of all to {rows[0]}: `{cuts[a]}` and on",
+                    f"`{model}`: from {b or 'all'} to {a} rows, less half of the rise from all to {rows[0]} rows",
                     _sum({cuts[a]: 1.0}, {whole if b is None else cuts[b]: -1.0}, {cuts[rows[0]]: -0.5}, {whole: 0.5}),
                 )
                 for a, b in zip(rows, [*rows[1:], None], strict=True)

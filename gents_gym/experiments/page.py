@@ -6,6 +6,7 @@ import numpy as np
 
 from gents_gym.experiments.catalogue import Experiment
 from gents_gym.experiments.claims import Claim, Finding, judge
+from gents_gym.experiments.pictures import Found
 from gents_gym.experiments.places import Scale
 from gents_gym.experiments.timing import Times
 from gents_gym.report.analysis import Records
@@ -20,9 +21,7 @@ def make_page(
     seed: int,
     where: str,
     experiment: Experiment,
-    records: Mapping[str, Records],
-    losses: Losses | None,
-    times: Mapping[str, Times],
+    found: Found,
     seconds: float,
 ) -> str:
     """Return the page of an experiment as Markdown.
@@ -34,12 +33,11 @@ def make_page(
         seed: Of the tasks.
         where: What stands beside every verdict: what the headlines are.
         experiment: What it plays and what the paper says.
-        records: By title, what was found, by agent.
-        losses: Of the experiment's models.
-        times: Of single decisions, by agent.
+        found: What was found.
         seconds: How long the command took; less where it went on from an earlier one.
     """
-    own = sum(record.seconds for record in next(iter(records.values())).values())
+    first = next(iter(found.records.values()))
+    own = sum(record.seconds for record in first.values())
     lines = [
         f"# {experiment.title}",
         "",
@@ -50,13 +48,13 @@ def make_page(
         "was not there yet.",
         "",
         *([experiment.notes, ""] if experiment.notes else []),
-        *_figures(name, experiment, records),
-        *_claims(experiment, next(iter(records.values())), losses, where),
-        *_time_table(times),
+        *_figures(name, experiment, found.records),
+        *_claims(experiment, first, found.losses, where),
+        *_time_table(found.times),
     ]
-    for title, part in records.items():
+    for title, part in found.records.items():
         lines += [to_markdown(title, part).rstrip(), ""]
-    return "\n".join(lines + (_loss_table(losses) if losses is not None else []))
+    return "\n".join(lines + (_loss_table(found.losses) if found.losses is not None else []))
 
 
 def _figures(name: str, experiment: Experiment, records: Mapping[str, Records]) -> list[str]:

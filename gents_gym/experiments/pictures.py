@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,25 +20,26 @@ from gents_gym.training.losses import Losses
 Figures = dict[str, bytes]
 
 
-def draw_figures(
-    name: str,
-    env: str,
-    experiment: Experiment,
-    records: Mapping[str, Records],
-    losses: Losses | None,
-    times: Mapping[str, Times],
-    horizon: int,
-) -> Figures:
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What an experiment found."""
+
+    records: Mapping[str, Records]  # by title, by agent; one title for each oracle
+    losses: Losses | None  # of the experiment's models
+    times: Mapping[str, Times]  # of single decisions, by agent
+
+
+def draw_figures(name: str, env: str, experiment: Experiment, found: Found, horizon: int) -> Figures:
     """Return the experiment's pictures as PNG, by the name of the file that its page shows."""
     if experiment.timed:
-        return {f"{name}.png": _draw_times(times)}
+        return {f"{name}.png": _draw_times(found.times)}
     files = {
         f"{name}{'' if i == 0 else f'-{i + 1}'}.png": draw_regret(part, f"{env}, {title.partition(',')[0]}")
-        for i, (title, part) in enumerate(records.items())
+        for i, (title, part) in enumerate(found.records.items())
     }
-    first = next(iter(records.values()))
-    if experiment.losses and losses is not None:
-        files[f"{name}-loss.png"] = _draw_loss_and_regret(experiment, losses, first)
+    first = next(iter(found.records.values()))
+    if experiment.losses and found.losses is not None:
+        files[f"{name}-loss.png"] = _draw_loss_and_regret(experiment, found.losses, first)
     if experiment.against:
         files[f"{name}-against.png"] = _draw_against(experiment, first, horizon)
     return files

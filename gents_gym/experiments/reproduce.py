@@ -18,7 +18,7 @@ from gents_gym.evaluation.sealed import SOFTWARE
 from gents_gym.evaluation.store import Evaluation
 from gents_gym.experiments.catalogue import EXPERIMENTS, Experiment
 from gents_gym.experiments.page import make_page
-from gents_gym.experiments.pictures import draw_figures
+from gents_gym.experiments.pictures import Found, draw_figures
 from gents_gym.experiments.places import SCALES, Scale, Setting, find_place
 from gents_gym.experiments.timing import time_decisions
 from gents_gym.experiments.trained import Told, train_missing
@@ -71,16 +71,16 @@ def reproduce(
     _check_files(out, name, experiment)
     started = time.perf_counter()
     train_missing(experiment, place, size, on_epoch)
-    found = _play(experiment, place, size, seed, out, workers, on_cell)
-    records = {f"{oracle} oracle, {_how_many(found)}": _against_oracle(found, oracle) for oracle in experiment.oracles}
+    played = _play(experiment, place, size, seed, out, workers, on_cell)
+    records = {
+        f"{oracle} oracle, {_how_many(played)}": _against_oracle(played, oracle) for oracle in experiment.oracles
+    }
     losses = _losses(experiment, place, size, seed) if experiment.models else None
-    env = place.spec(size.horizon)
-    timed = experiment.agents if experiment.timed else ()
-    times = {agent: time_decisions(env, agent, size.timed, seed) for agent in timed}
-    files = draw_figures(name, env, experiment, records, losses, times, size.horizon)
-    command = _command(name, setting, scale, corpus, seed, models)
-    spent = time.perf_counter() - started
-    text = make_page(name, command, size, seed, place.where, experiment, records, losses, times, spent)
+    env, timed = place.spec(size.horizon), experiment.agents if experiment.timed else ()
+    found = Found(records, losses, {agent: time_decisions(env, agent, size.timed, seed) for agent in timed})
+    files = draw_figures(name, env, experiment, found, size.horizon)
+    command, spent = _command(name, setting, scale, corpus, seed, models), time.perf_counter() - started
+    text = make_page(name, command, size, seed, place.where, experiment, found, spent)
     try:
         for file, data in {**files, f"{name}.md": text.encode()}.items():
             write_whole(out / file, data)
