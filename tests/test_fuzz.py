@@ -243,7 +243,7 @@ def run(*arguments):
 OPTIONS = {
     "evaluate": ["--agents", "--env", "--tasks", "--seed", "--split", "--oracle", "--block", "--workers", "--out"],
     "report": ["", "--to"],
-    "reproduce": ["", "--setting", "--scale", "--out"],
+    "reproduce": ["", "--setting", "--scale", "--corpus", "--seed", "--models", "--out"],
     "train": ["--out", "--preset", "--env", "--data", "--epochs", "--seed", "--actions"],
     "losses": ["--models", "--env", "--seed"],
     "news": ["invent", "prepare", "--out", "--count", "--headlines"],

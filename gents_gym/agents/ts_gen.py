@@ -11,7 +11,7 @@ from gents_gym.agents.policy import FittedPolicy, check_policy, choose_policy
 from gents_gym.checks import InputError, check_flag, check_integer, check_memory, check_number
 from gents_gym.models.contexts import check_contexts
 from gents_gym.models.load import check_model_name, resolve_model
-from gents_gym.types import Model, PolicyClass, TaskInfo
+from gents_gym.types import Completion, Model, PolicyClass, TaskInfo
 
 
 @dataclass
@@ -28,11 +28,14 @@ class TSGen(Resettable):
     samples: int = 1  # completed tables per decision
     warm_start: bool = True  # whether fits are given the previous decision's solution
     contexts: str | None = None  # where imagined contexts come from: bank, seen or given; None: the model's default
+    cut: bool = False  # whether the m imputed rows end at the horizon; otherwise they go beyond it near the end
 
     def __post_init__(self) -> None:
         """Check the options."""
         check_integer("samples", self.samples, 1)
         check_flag("warm_start", self.warm_start)
+        if check_flag("cut", self.cut) and self.m is None:
+            raise InputError("cut must be given with m, the imputed rows that end at the horizon, got m=None")
         check_policy(self.policy)
         check_model_name(self.model)
         check_contexts(self.contexts)
@@ -54,6 +57,8 @@ class TSGen(Resettable):
         """Face B new tasks."""
         if self.m is None and info.horizon is None:
             raise InputError("m must be given where the horizon is not known, got None")
+        if self.cut and info.horizon is None:
+            raise InputError("cut must be False where the horizon is not known, got True")
         n_rows = info.horizon if self.m is None else self.m
         numbers = len(rngs) * self.samples * int(n_rows or 0) * (info.n_actions + info.context_dim)
         check_memory(4 * numbers, samples=self.samples, m=n_rows or 0, tasks=len(rngs))
@@ -62,6 +67,7 @@ class TSGen(Resettable):
         if self.m is not None:
             self._policy.check_weights()
         self._acted = False
+        self._left = info.horizon  # decisions to come, the current one among them
         self._last: FittedPolicy | None = None
 
     def act(self, context: np.ndarray) -> np.ndarray:
@@ -70,7 +76,15 @@ class TSGen(Resettable):
 
     def sample_scores(self, context: np.ndarray) -> np.ndarray:
         """Return the scores of policies fitted to M completed tables, (B, D) to (B, M, A)."""
-        tables = self._held.belief.complete(context, self.m, self.samples, self.contexts)
+        return self.fit_policies(self.complete_tables(context))
+
+    def complete_tables(self, context: np.ndarray) -> Completion:
+        """Return M completed tables of each task, in contexts (B, D)."""
+        rows = min(self.m or 0, self._left or 0) if self.cut else self.m
+        return self._held.belief.complete(context, rows, self.samples, self.contexts)
+
+    def fit_policies(self, tables: Completion) -> np.ndarray:
+        """Fit a policy to each completed table, and return their scores in the current contexts, (B, M, A)."""
         self._last = self._policy.fit(tables, self._last if self.warm_start else None)
         self._acted = True
         return self._last.scores
@@ -81,6 +95,7 @@ class TSGen(Resettable):
             raise InputError("observe must follow act, once for each decision")
         self._held.observe(context, action, outcome)
         self._acted = False
+        self._left = None if self._left is None else self._left - 1
 
 
 @dataclass

@@ -3,11 +3,11 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from tyro.conf import OmitArgPrefixes, Positional
 
-from gents_gym.cli.console import print_wide, progress_bar
+from gents_gym.cli.console import LineLog, print_wide, progress_bar
 from gents_gym.evaluation.grid import EvaluationConfig, cells
 
 
@@ -85,30 +85,48 @@ class Reproduce:
     """synthetic, or news."""
     scale: Literal["small", "paper"] = "small"
     """small: minutes on two cores; paper: 500 tasks of 500 decisions."""
+    corpus: Path | None = None
+    """With the setting news: a folder that `news prepare` wrote; models that are missing are trained on it."""
+    seed: int = 0
+    """Seed of the tasks and of the agents' randomness."""
+    models: tuple[str, ...] = ()
+    """Bundled models or folders to play on; none: the bundled ones, or those trained on the corpus."""
     out: Path | None = None
-    """Folder; none: results/reproduce-SETTING-SCALE. Experiments that share it share what they play; an interrupted one
-    goes on."""
+    """Folder; none: results/reproduce-SETTING-SCALE, with the corpus and the seed behind it, if they are given.
+    Experiments that share it share what they play; an interrupted one goes on."""
     workers: int | None = None
     """Blocks of tasks played at once; none: one per core."""
 
     @property
     def folder(self) -> Path:
         """The folder that is filled."""
-        return self.out or Path("results") / f"reproduce-{self.setting}-{self.scale}"
+        behind = [] if self.corpus is None else [self.corpus.name]
+        behind += [f"seed{self.seed}"] if self.seed else []
+        return self.out or Path("results") / "-".join(["reproduce", self.setting, self.scale, *behind])
 
     def run(self) -> None:
-        """Play, draw, write."""
+        """Train, play, draw, write."""
+        from gents_gym.cli.train import say_epoch
         from gents_gym.experiments.reproduce import reproduce
 
         out = self.folder
         with progress_bar() as progress:
             bar = progress.add_task("blocks of tasks", total=None)
+            log = LineLog(progress.disable)
+
+            def show(model: str, training: Any, config: Any) -> None:
+                line = f"training {Path(model).name}: {say_epoch(training, config)}"
+                progress.update(bar, description=line)
+                log(line)
+
+            def count(over: int, total: int) -> None:
+                progress.update(bar, completed=over, total=total, description="blocks of tasks")
+
             page = reproduce(
-                self.name,
-                out,
-                self.scale,
-                self.setting,
-                self.workers,
-                on_cell=lambda over, total: progress.update(bar, completed=over, total=total),
+                *(self.name, out, self.scale, self.setting, self.workers, count),
+                corpus=self.corpus,
+                seed=self.seed,
+                models=self.models,
+                on_epoch=show,
             )
         print(f"written to {out}: {page.name} and its figures")

@@ -1,7 +1,7 @@
 """The command that trains a sequence model; its options are those of the training's configuration."""
 
 import json
-from dataclasses import dataclass, field, fields, make_dataclass, replace
+from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,6 @@ from gents_gym.evaluation.environments import env_distribution, env_setting
 from gents_gym.files import check_target
 from gents_gym.likelihoods import make_likelihood
 from gents_gym.training.config import TrainConfig, candidates_label, preset_config, sizes_label
-
-CONTEXT_TASKS = 50  # tasks of an environment whose context sequences training looks at
 
 
 def _with_presets(config: Any) -> Any:
@@ -80,7 +78,7 @@ class Train:
                 total = n_batches * config.epochs * len(config.learning_rates) or None
                 done = n_batches * len(progress.history) + progress.batches
                 bars.update(bar, total=total, completed=done, description=_say(progress))
-                log(_say_epoch(progress, config))
+                log(say_epoch(progress, config))
 
             train_to_folder(
                 rows, validation, config, self.out, source, on_epoch=show, on_batch=lambda _: bars.advance(bar)
@@ -96,7 +94,7 @@ class Train:
         return preset_config(setting=setting, **{**given, "preset": preset, "model": sizes})
 
     def _rows(self, config: TrainConfig) -> tuple[Any, Any, str]:
-        from gents_gym.training.data import RowSets, read_logs
+        from gents_gym.training.data import draw_rows, read_logs
         from gents_gym.training.folder import split_actions
 
         if (self.data is None) != (self.action_features is None):
@@ -113,12 +111,8 @@ class Train:
         distribution, seed = env_distribution(self.env), config.seed
         check_integer("actions", self.actions, 1)
         check_integer("rows", self.rows, 1)
-        tasks = distribution.sample(seed, range(CONTEXT_TASKS), "train")
-        seen = distribution.sample_actions(seed, range(self.actions), self.rows, "train")
-        held_out = distribution.sample_actions(seed, range(config.validation_actions), config.horizon, "validation")
         source = f"{self.env}, seed {seed}: {self.rows} rows of each action of the train split"
-        rows = replace(RowSets.from_rows(seen), task_contexts=tuple(tasks.contexts))
-        return rows, RowSets.from_rows(held_out), source
+        return *draw_rows(distribution, config, self.actions, self.rows), source
 
     def _print(self, done: str) -> None:
         """Print what was chosen, and the losses."""
@@ -141,7 +135,7 @@ def _say(progress: Any) -> str:
     return f"first fits: {candidates_label(progress.candidates)}" if progress.candidates else "first epoch"
 
 
-def _say_epoch(progress: Any, config: TrainConfig) -> str:
+def say_epoch(progress: Any, config: TrainConfig) -> str:
     """Return a line of a log: the last epoch and its losses, or what comes before the first."""
     if not progress.history:
         return _say(progress)

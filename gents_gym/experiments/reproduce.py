@@ -1,5 +1,6 @@
 """Running an experiment: a name and a scale in, its evaluation, figures and page in a folder out."""
 
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_choice
+from gents_gym.checks import InputError, check_choice, check_integer
 from gents_gym.evaluation.environments import env_distribution
 from gents_gym.evaluation.grid import EvaluationConfig
 from gents_gym.evaluation.harness import evaluate
@@ -15,17 +16,22 @@ from gents_gym.evaluation.regret import oracle_actions, regret
 from gents_gym.evaluation.rollout import Rollout
 from gents_gym.evaluation.sealed import SOFTWARE
 from gents_gym.evaluation.store import Evaluation
-from gents_gym.experiments.catalogue import EXPERIMENTS, SCALES, SETTINGS, Experiment, Scale, Setting
-from gents_gym.experiments.page import draw_figures, make_page
-from gents_gym.files import write_whole
+from gents_gym.experiments.catalogue import EXPERIMENTS, Experiment
+from gents_gym.experiments.page import make_page
+from gents_gym.experiments.pictures import Found, draw_figures
+from gents_gym.experiments.places import SCALES, Scale, Setting, find_place
+from gents_gym.experiments.timing import time_decisions
+from gents_gym.experiments.trained import Told, train_missing
+from gents_gym.files import as_path, write_whole
 from gents_gym.models.load import load_model
 from gents_gym.report.analysis import Records
 from gents_gym.report.figures import write_regret
-from gents_gym.training.losses import Losses, exact_model, measure
+from gents_gym.training.losses import PREFIXES, Losses, exact_model, measure
 
-SEED = 0
 FIRST_ORACLE = "logistic"  # while playing; others are fitted afterwards, once for all agents
 BLOCK = 50  # tasks whose oracles are fitted at once
+TIMED_TASKS = 20  # side by side, where times are what an experiment is about
+MODELS = "models"  # the folder's part with models that were missing
 
 
 def reproduce(
@@ -35,43 +41,60 @@ def reproduce(
     setting: str = "synthetic",
     workers: int | None = None,
     on_cell: Callable[[int, int], None] | None = None,
+    *,
+    corpus: str | Path | None = None,
+    seed: int = 0,
+    models: tuple[str, ...] = (),
+    on_epoch: Told | None = None,
 ) -> Path:
     """Play an experiment, and return the page that tells what was found; what is there already is not played again.
 
     Args:
         name: One of ``EXPERIMENTS``.
-        out: The folder for ``run*``, an evaluation each, ``<name>.md`` and figures. Experiments that share it share
-            what they play.
+        out: The folder for ``run*``, an evaluation each, ``models``, ``<name>.md`` and figures. Experiments that share
+            it share what they play.
         scale: "small", for minutes, or "paper", for the paper's 500 tasks of 500 decisions.
         setting: One of ``SETTINGS``.
         workers: Processes; None: one per core. Times per decision are measured with one.
         on_cell: Told how many blocks of tasks are over, and how many there are.
+        corpus: A prepared corpus of the news setting, in the place of the bundled one; models are then trained on it.
+        seed: Of the tasks and of the agents' randomness.
+        models: Models to play on, in the place of the bundled or trained ones.
+        on_epoch: Told of each epoch of a training: the model's folder, its progress, and how it is trained.
     """
-    place = SETTINGS[check_choice("setting", setting, SETTINGS)]
-    experiment = EXPERIMENTS[check_choice("experiment", name, EXPERIMENTS)](place)
+    check_choice("experiment", name, EXPERIMENTS)
     size = SCALES[check_choice("scale", scale, SCALES)]
-    out = Path(out)
+    check_integer("seed", seed, 0)
+    out, corpus = Path(out), None if corpus is None else as_path("corpus", corpus)
+    place = find_place(setting, size, corpus, tuple(models), out / MODELS)
+    experiment = EXPERIMENTS[name](place, size)
     _check_files(out, name, experiment)
     started = time.perf_counter()
-    runs = {block: _play(experiment, place, size, block, out, workers, on_cell) for block in experiment.blocks}
-    for found in runs.values():
-        if found.failures:
-            raise InputError(f"every agent must play to its end: {found.failures[0]}")
+    train_missing(experiment, place, size, on_epoch)
+    played = _play(experiment, place, size, seed, out, workers, on_cell)
     records = {
-        f"{oracle} oracle, {_how_many(found, block)}": _against_oracle(found, oracle)
-        for block, found in runs.items()
-        for oracle in experiment.oracles
+        f"{oracle} oracle, {_how_many(played)}": _against_oracle(played, oracle) for oracle in experiment.oracles
     }
-    losses = _losses(experiment, place, size) if experiment.models else None
-    files = draw_figures(name, place.env, experiment, records, size.horizon)
-    command = f"gents-gym reproduce {name} --setting {setting} --scale {scale}"
-    text = make_page(name, command, size, experiment, records, losses, time.perf_counter() - started)
+    losses = _losses(experiment, place, size, seed) if experiment.models else None
+    env, timed = place.spec(size.horizon), experiment.agents if experiment.timed else ()
+    found = Found(records, losses, {agent: time_decisions(env, agent, size.timed, seed) for agent in timed})
+    files = draw_figures(name, env, experiment, found, size.horizon)
+    command, spent = _command(name, setting, scale, corpus, seed, models), time.perf_counter() - started
+    text = make_page(name, command, size, seed, place.where, experiment, found, spent)
     try:
         for file, data in {**files, f"{name}.md": text.encode()}.items():
             write_whole(out / file, data)
     except OSError as error:
         raise InputError(f"'{out}' cannot be written ({error.strerror or error})") from error
     return out / f"{name}.md"
+
+
+def _command(name: str, setting: str, scale: str, corpus: Path | None, seed: int, models: tuple[str, ...]) -> str:
+    """Return the command that makes the page."""
+    words = ["gents-gym", "reproduce", name, "--setting", setting, "--scale", scale]
+    words += [] if corpus is None else ["--corpus", str(corpus)]
+    words += ["--seed", str(seed)] if seed else []
+    return shlex.join([*words, "--models", *models] if models else words)
 
 
 def _check_files(out: Path, name: str, experiment: Experiment) -> None:
@@ -92,23 +115,25 @@ def _play(
     experiment: Experiment,
     place: Setting,
     size: Scale,
-    block: int,
+    seed: int,
     out: Path,
     workers: int | None,
     on_cell: Callable[[int, int], None] | None,
 ) -> Evaluation:
-    """Return the evaluation of the experiment's agents with so many tasks side by side."""
-    env = place.env if size.horizon == 500 else f"{place.env}(horizon={size.horizon})"
-    tasks = min(size.tasks, max(4, block)) if experiment.timed else size.tasks
-    config = EvaluationConfig(experiment.agents, (env,), tasks, seed=SEED, oracle=FIRST_ORACLE, block=block)
+    """Return the evaluation of the experiment's agents, or raise unless all played to their end."""
+    tasks = min(size.tasks, TIMED_TASKS) if experiment.timed else size.tasks
+    env, block = place.spec(size.horizon), experiment.block
+    config = EvaluationConfig(experiment.agents, (env,), tasks, seed=seed, oracle=FIRST_ORACLE, block=block)
     found = evaluate(config, out / f"run{block}", workers=1 if experiment.timed else workers, on_cell=on_cell)
+    if found.failures:
+        raise InputError(f"every agent must play to its end: {found.failures[0]}")
     write_regret(out / f"run{block}")
     return found
 
 
-def _how_many(found: Evaluation, block: int) -> str:
+def _how_many(found: Evaluation) -> str:
     tasks = found.manifest["tasks"]
-    return f"{tasks} tasks, {min(block, tasks)} side by side"
+    return f"{tasks} tasks, {min(found.manifest['run']['block'], tasks)} side by side"
 
 
 def _against_oracle(found: Evaluation, oracle: str) -> Records:
@@ -132,9 +157,9 @@ def _with_regret(record: Rollout, pieces: list[dict[str, np.ndarray]]) -> Rollou
     return replace(record, regret={name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]})
 
 
-def _losses(experiment: Experiment, place: Setting, size: Scale) -> Losses:
-    """Return the models' losses on held-out actions of the test split."""
-    distribution = env_distribution(place.env)
-    rows = distribution.sample_actions(SEED, range(size.actions), size.horizon, "test")
+def _losses(experiment: Experiment, place: Setting, size: Scale, seed: int) -> Losses:
+    """Return the models' losses on held-out actions of the test split, by step where they are drawn."""
+    distribution = env_distribution(place.spec(size.horizon))
+    rows = distribution.sample_actions(seed, range(size.actions), size.horizon, "test")
     models = {name: exact_model(distribution) if name == "exact" else load_model(name) for name in experiment.models}
-    return measure(models, rows, SEED, prefixes=())
+    return measure(models, rows, seed, prefixes=PREFIXES if experiment.losses else ())

@@ -80,6 +80,14 @@ def compare_all(records: Records, measure: str, confidence: float = CONFIDENCE) 
     return {pair: _difference(pair, measure, sums[pair[0]], sums[pair[1]], confidence) for pair in pairs}
 
 
+def mean_interval(values: np.ndarray, confidence: float = CONFIDENCE) -> tuple[float, float, float]:
+    """Return the mean of independent values (B,) and Student's interval for it; NaN around a single one."""
+    n_values, mean, half = len(values), float(values.mean()), np.nan
+    if n_values > 1:
+        half = stats.t.ppf((1 + confidence) / 2, n_values - 1) * values.std(ddof=1) / np.sqrt(n_values)
+    return mean, mean - float(half), mean + float(half)
+
+
 def _check_paired(one: Rollout, other: Rollout) -> None:
     rule = "records must be of the same tasks to be compared"
     if one.indices != other.indices:
@@ -94,10 +102,6 @@ def _difference(
     pair: tuple[str, str], measure: str, one: np.ndarray, other: np.ndarray, confidence: float
 ) -> Difference:
     differences = one - other  # (B,)
-    n_tasks, mean = len(differences), float(differences.mean())
     better = differences > 0 if measure == "reward" else differences < 0
-    half = np.nan
-    if n_tasks > 1:
-        half = stats.t.ppf((1 + confidence) / 2, n_tasks - 1) * differences.std(ddof=1) / np.sqrt(n_tasks)
-    share = float(better.mean())
-    return Difference(*pair, measure, n_tasks, mean, mean - float(half), mean + float(half), confidence, share)
+    found = mean_interval(differences, confidence)
+    return Difference(*pair, measure, len(differences), *found, confidence, float(better.mean()))

@@ -15,8 +15,10 @@ from gents_gym.checks import InputError, check_actions, check_array, check_count
 from gents_gym.files import check_file, digest
 from gents_gym.likelihoods import Likelihood, infer_likelihood
 from gents_gym.parquet import read_parquet
-from gents_gym.types import ActionRows, set_likelihood
+from gents_gym.training.config import TrainConfig
+from gents_gym.types import ActionRows, TaskDistribution, set_likelihood
 
+CONTEXT_TASKS = 50  # tasks of an environment whose context sequences training looks at
 KEYS = ("task", "action")  # the columns that name an action; "task" may be absent from both files
 
 
@@ -117,6 +119,14 @@ class RowSets:
         weights = np.arange(picked.shape[1]) < lengths[:, None]
         arrays = (self.action_features[actions], self.contexts[rows], self.outcomes[rows], weights)
         return Batch(*(torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32)) for array in arrays))
+
+
+def draw_rows(distribution: TaskDistribution, config: TrainConfig, actions: int, rows: int) -> tuple[RowSets, RowSets]:
+    """Return training rows of a distribution's train split, with contexts of whole tasks, and its validation rows."""
+    tasks = distribution.sample(config.seed, range(CONTEXT_TASKS), "train")
+    seen = distribution.sample_actions(config.seed, range(actions), rows, "train")
+    held_out = distribution.sample_actions(config.seed, range(config.validation_actions), config.horizon, "validation")
+    return replace(RowSets.from_rows(seen), task_contexts=tuple(tasks.contexts)), RowSets.from_rows(held_out)
 
 
 def read_logs(data: str | Path, action_features: str | Path, likelihood: Likelihood | None = None) -> RowSets:

@@ -31,6 +31,11 @@ class Losses:
         values = self.sums[name][:, self.prefixes.index(prefix)] / prefix
         return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
+    def by_step(self, name: str) -> np.ndarray:
+        """Return each action's mean loss of the rows between a prefix length and the one before, (N, P)."""
+        sums = self.sums[name]
+        return np.diff(sums, axis=1, prepend=np.zeros((len(sums), 1))) / np.diff([0, *self.prefixes])
+
     def error(self, name: str, prefix: int) -> float:
         """Return the Monte-Carlo error of an estimated model's mean loss per step: the root of its mean square.
 
@@ -122,10 +127,7 @@ def draw_losses_by_step(losses: Losses, reference: str | None) -> bytes:
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     edges = np.array([0, *losses.prefixes])
-    steps = {
-        name: np.diff(np.concatenate([np.zeros((len(sums), 1)), sums], axis=1), axis=1) / np.diff(edges)
-        for name, sums in losses.sums.items()
-    }
+    steps = {name: losses.by_step(name) for name in losses.sums}
     for name, values in steps.items():
         left.stairs(values.mean(axis=0), edges + 0.5, label=name, linewidth=1.5, baseline=None)
         if reference is not None and name != reference:

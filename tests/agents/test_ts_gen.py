@@ -275,11 +275,26 @@ def test_a_truncated_horizon_fits_the_observed_rows_and_m_imputed_ones():
     assert np.array_equal((outcomes * weights)[:, :5].sum(axis=2), record.rewards[:, :5])
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_the_imputed_rows_end_at_the_horizon_if_they_are_cut(cut):
+    lengths = []
+
+    class Spy:
+        def fit(self, contexts, outcomes, warm_start=None, weights=None):
+            lengths.append(contexts.shape[1])
+            return gents_gym.make_policy("logistic").fit(contexts, outcomes, warm_start, weights)
+
+    rollout(make(2), TSGen(m=4, policy=Spy(), cut=cut))
+    assert lengths == [min(t + 4, T) if cut else t + 4 for t in range(T)]
+
+
 def test_an_unknown_horizon_needs_m_and_then_plays_on():
     info = TaskInfo(np.zeros((1, A, 2), np.float32), A, 5)
     rngs = [np.random.default_rng(0)]
     with pytest.raises(InputError, match="m must be given where the horizon is not known"):
         TSGen().reset(info, rngs)
+    with pytest.raises(InputError, match="cut must be False where the horizon is not known, got True"):
+        TSGen(m=3, cut=True).reset(info, rngs)
     agent = TSGen(m=3)
     agent.reset(info, rngs)
     for _ in range(7):
@@ -305,6 +320,8 @@ def test_models_rank_as_they_should():
         ({"samples": 0}, "samples must be at least 1, got 0"),
         ({"m": 0}, "m must be at least 1, got 0"),
         ({"warm_start": 1}, "warm_start must be True or False, got 1"),
+        ({"m": 3, "cut": 1}, "cut must be True or False, got 1"),
+        ({"cut": True}, "cut must be given with m, .*, got m=None"),
     ],
 )
 def test_bad_options(options, message):

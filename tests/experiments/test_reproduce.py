@@ -6,21 +6,27 @@ import numpy as np
 import pytest
 
 from gents_gym import InputError, make_agent, make_tasks
+from gents_gym.evaluation.environments import make_envs
 from gents_gym.evaluation.regret import oracle_actions, regret
+from gents_gym.evaluation.rollout import rollout
 from gents_gym.evaluation.store import load_results
 from gents_gym.experiments import reproduce as module
-from gents_gym.experiments.catalogue import EXPERIMENTS, SCALES, SETTINGS, Scale
+from gents_gym.experiments.catalogue import EXPERIMENTS
+from gents_gym.experiments.places import SCALES, SETTINGS, Scale
 from gents_gym.experiments.reproduce import reproduce
+from gents_gym.experiments.timing import time_decisions
+from gents_gym.experiments.trained import needed_models
 from gents_gym.models.load import bundled_models
 from gents_gym.types import Resolves
 
+TINY = Scale(tasks=3, horizon=12, actions=3, timed=2)
 NAMES = ("main", "loss-vs-regret", "policy-class", "horizon", "simpler-models", "softmax", "timing", "exact-gap")
 
 
 @pytest.fixture(scope="module")
 def tiny():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(SCALES, "small", Scale(tasks=3, horizon=12, actions=3))
+        patch.setitem(SCALES, "small", TINY)
         yield
 
 
@@ -34,22 +40,44 @@ def shared(tiny, tmp_path_factory):
     return out, played
 
 
+@pytest.mark.parametrize("size", SCALES.values(), ids=SCALES)
 @pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
-def test_the_catalogue_names_what_exists(setting):
+def test_the_catalogue_names_what_exists(setting, size):
     assert tuple(EXPERIMENTS) == NAMES
-    for experiment in (make(setting) for make in EXPERIMENTS.values()):
+    for experiment in (make(setting, size) for make in EXPERIMENTS.values()):
         assert len(set(experiment.agents)) == len(experiment.agents)
-        assert {agent for claim in experiment.claims for agent in claim} <= set(experiment.agents)
-        assert set(experiment.against) <= set(experiment.agents)
-        assert set(experiment.models) <= {*bundled_models(), "exact"}
+        for claim in experiment.claims:
+            assert claim.weights.keys() <= {*(experiment.models if claim.measure == "loss" else experiment.agents)}
+            assert claim.measure != "reward" or sum(claim.weights.values()) == 0  # the oracle falls out
+        assert {*experiment.against, *experiment.losses.values()} <= {*experiment.agents}
+        assert {*experiment.losses} <= {*experiment.models}
+        assert {*needed_models(experiment)} <= {*bundled_models()}
         for agent in experiment.agents:
-            made = make_agent(agent)
-            assert ("policy=" in agent) == (isinstance(made, Resolves) or agent.startswith("exact-twin"))
+            names_one = isinstance(make_agent(agent), Resolves) or agent.startswith(("exact-twin", "oracle"))
+            assert ("policy=" in agent) == names_one
+
+
+def says(name, setting="news"):
+    """The sentences that an experiment tests, with the paper's sections, and the contrasts."""
+    claims = EXPERIMENTS[name](SETTINGS[setting], SCALES["paper"]).claims
+    return {(claim.section, claim.says) for claim in claims}, [claim.weights for claim in claims]
+
+
+def test_what_the_paper_does_not_say_is_not_tested():
+    assert says("simpler-models") == says("timing") == says("policy-class", "synthetic") == (set(), [])
+    sentences, weights = says("softmax")
+    assert [section for section, _ in sentences] == ["Softmax Sampling vs. Greedy"]
+    mlp = [f"ts-gen(model=news-{preset}, policy=mlp)" for preset in ("paper", "filter")]
+    assert weights == [{mlp[0]: 1, "softmax(model=news-paper)": -1}, {mlp[1]: 1, "softmax(model=news-filter)": -1}]
+    assert not any("softmax" in agent for contrast in says("main")[1] for agent in contrast)
+    _, weights = says("policy-class")
+    assert {"oracle(policy=mlp)": 1, "oracle(policy=logistic)": -1} in weights
+    assert {mlp[0]: 1, mlp[0].replace("mlp", "logistic"): -1} in weights
 
 
 @pytest.mark.parametrize("name", ["policy-class", "horizon", "timing", "exact-gap"])
 def test_an_experiment_leaves_a_page_with_its_figures(name, shared, tmp_path):
-    experiment = EXPERIMENTS[name](SETTINGS["synthetic"])
+    experiment = EXPERIMENTS[name](SETTINGS["synthetic"], TINY)
     out = shared[0] if (shared[0] / f"{name}.md").exists() else reproduce(name, tmp_path, workers=1).parent
     text = (out / f"{name}.md").read_text()
     assert text.startswith(f"# {experiment.title}")
@@ -57,14 +85,31 @@ def test_an_experiment_leaves_a_page_with_its_figures(name, shared, tmp_path):
     assert "logistic oracle, 3 tasks, " in text
     for figure in (line.split("(")[1].rstrip(")") for line in text.splitlines() if line.startswith("![")):
         assert (out / figure).read_bytes().startswith(b"\x89PNG")
-    assert len([line for line in text.splitlines() if " before `" in line]) == len(experiment.claims)
+    assert len(
+        [line for line in text.splitlines() if line.startswith(("| regret: ", "| reward: ", "| loss: "))]
+    ) == len(experiment.claims)
+    assert all(claim.says in text and claim.section in text for claim in experiment.claims)
     assert ("### Sequence loss" in text) == bool(experiment.models)
+    assert text.count(" ± ") > len(experiment.agents)
+
+
+def test_a_news_page_names_the_headlines_beside_every_verdict_and_draws_losses_by_step(tiny, tmp_path):
+    models = ("news-filter-100", "news-filter")
+    page = reproduce("loss-vs-regret", tmp_path, setting="news", workers=1, seed=3, models=models)
+    text = page.read_text()
+    assert "--seed 3 --models news-filter-100 news-filter`: 12 decisions per task, seed 3" in text
+    rows = [line for line in text.splitlines() if line.startswith(("| loss: ", "| regret: "))]
+    assert len(rows) == 2
+    verdicts = [cell for row in rows for cell in row.split(" | ") if "shown" in cell or "other way" in cell]
+    assert len(verdicts) == 3
+    assert all("(synthetic headlines)" in cell for cell in verdicts)
+    assert (tmp_path / "loss-vs-regret-loss.png").exists()
 
 
 def test_experiments_in_one_folder_share_what_they_play(shared):
     out, played = shared
     new = [path.name for path in (out / "run50/cells").iterdir() if path not in played]
-    first, second = (set(EXPERIMENTS[name](SETTINGS["synthetic"]).agents) for name in ("horizon", "policy-class"))
+    first, second = (set(EXPERIMENTS[name](SETTINGS["synthetic"], TINY).agents) for name in ("horizon", "policy-class"))
     assert len(new) == len(second - first) < len(second)
     assert {"horizon.md", "policy-class.md"} <= {path.name for path in out.iterdir()}
 
@@ -89,6 +134,22 @@ def test_regret_against_another_oracle_is_of_the_same_actions(shared):
         expected = regret(tasks, record.actions, oracle_actions(tasks, "mlp"))
         assert all(np.allclose(other[agent].regret[name], expected[name]) for name in expected)
     assert module._against_oracle(found, "logistic") is records
+
+
+def test_the_oracle_as_an_agent_is_the_oracle():
+    record = rollout(make_envs("gents_gym/Synthetic-v0(horizon=12)", 2), "oracle(policy=mlp)", oracle="mlp")
+    assert not record.regret["oracle"].any()
+
+
+def test_timed_decisions_are_those_that_are_played(shared):
+    ((env, records),) = load_results(shared[0] / "run50").records.items()
+    spec = "ts-gen(model=synthetic-filter, policy=logistic)"
+    times = time_decisions(env, spec, 2, 0)
+    assert np.array_equal(times.actions, records[spec].actions[:2])
+    assert (times.total >= times.generation + times.fit).all()
+    assert (times.generation > 0).all()
+    assert (times.fit > 0).all()
+    assert time_decisions(env, "lints", 1, 0).generation is None
 
 
 def test_unknown_names(tmp_path):

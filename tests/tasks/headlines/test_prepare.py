@@ -14,6 +14,9 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from gents_gym import InputError
+from gents_gym.experiments.catalogue import EXPERIMENTS
+from gents_gym.experiments.places import SCALES, Scale, find_place
+from gents_gym.experiments.trained import train_missing
 from gents_gym.tasks.headlines import prepare as module
 from gents_gym.tasks.headlines.corpus import load_corpus
 from gents_gym.tasks.headlines.grammar import invent
@@ -102,6 +105,29 @@ def test_the_command_for_mind_on_the_page_prepares_a_file_of_its_form(config, tm
     assert corpus.texts.tolist() == HEADLINES
     assert corpus.manifest["sizes"] == {"train": 120, "validation": 30, "test": 50}
     assert corpus.manifest["plan"]["config"]["pooling"] == "cls"
+
+
+def test_the_recipe_for_mind_runs_from_the_file_to_the_figures(config, tmp_path, monkeypatch, run_command, capfd):
+    """The commands on the page, at a tiny scale; the paper's models are replaced by tiny ones."""
+    page = (Path(__file__).parents[3] / "docs" / "reproduce.md").read_text().replace("\\\n", " ")
+    other = (Path(__file__).parents[3] / "docs" / "news.md").read_text().replace("\\\n", " ")
+    prepared, played, again = re.findall(r"^ *gents-gym (.* mind .*)$", page, re.MULTILINE)
+    assert f"gents-gym {prepared}\n" in other  # the test above runs it
+    monkeypatch.setitem(SCALES, "paper", Scale(2, 8, 3, timed=1, training=110, rows=30, epochs=1, validation=20))
+    monkeypatch.setattr("gents_gym.training.context_map.MAP_STEPS", 5)  # of the start: not what is tested
+    monkeypatch.chdir(tmp_path)
+    prepare(replace(config, train=120, validation=30, pooling="cls"), tmp_path / "mind")
+    words = shlex.split(played.replace("$name", "softmax"))
+    assert run_command(*words, "--workers", "1") == 0
+    assert "training news-filter: learning rate 0.005, epoch 1 of 1" in capfd.readouterr().err
+    out = tmp_path / "results" / "mind"
+    assert "(headlines of mind)" in (out / "softmax.md").read_text()
+    assert sorted(path.name for path in (out / "models").iterdir()) == ["news-filter", "news-paper"]
+    monkeypatch.setattr("gents_gym.experiments.trained.train_to_folder", None)  # what is there is not trained again
+    place = find_place("news", SCALES["paper"], Path("mind"), (), Path("results/mind/models"))
+    train_missing(EXPERIMENTS["softmax"](place, SCALES["paper"]), place, SCALES["paper"])
+    assert run_command(*shlex.split(again.replace("main", "softmax")), "--workers", "1") == 0
+    assert "--seed 1 --models results/mind/models" in (tmp_path / "results/mind-seed1/softmax.md").read_text()
 
 
 class KilledError(Exception):

@@ -1,0 +1,121 @@
+"""An experiment's pictures: records, losses and times in, PNG out."""
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from gents_gym.evaluation.rollout import summarize
+from gents_gym.experiments.catalogue import Experiment
+from gents_gym.experiments.timing import Times
+from gents_gym.report.analysis import Records, totals
+from gents_gym.report.figures import METADATA, PALETTE, draw_regret
+from gents_gym.training.losses import Losses
+
+Figures = dict[str, bytes]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What an experiment found."""
+
+    records: Mapping[str, Records]  # by title, by agent; one title for each oracle
+    losses: Losses | None  # of the experiment's models
+    times: Mapping[str, Times]  # of single decisions, by agent
+
+
+def draw_figures(name: str, env: str, experiment: Experiment, found: Found, horizon: int) -> Figures:
+    """Return the experiment's pictures as PNG, by the name of the file that its page shows."""
+    if experiment.timed:
+        return {f"{name}.png": _draw_times(found.times)}
+    files = {
+        f"{name}{'' if i == 0 else f'-{i + 1}'}.png": draw_regret(part, f"{env}, {title.partition(',')[0]}")
+        for i, (title, part) in enumerate(found.records.items())
+    }
+    first = next(iter(found.records.values()))
+    if experiment.losses and found.losses is not None:
+        files[f"{name}-loss.png"] = _draw_loss_and_regret(experiment, found.losses, first)
+    if experiment.against:
+        files[f"{name}-against.png"] = _draw_against(experiment, first, horizon)
+    return files
+
+
+def _draw_times(times: Mapping[str, Times]) -> bytes:
+    """Return a PNG of the time per decision, a bar for each agent, with generation and fitting beside it."""
+    figure, (panel,) = _panels(1, (9, 1.4 + 0.7 * len(times)))
+    parts = ("total", "generation", "fit")
+    for i, part in enumerate(parts):
+        found = {agent: getattr(each, part) for agent, each in times.items()}
+        rows = [row for row, values in enumerate(found.values()) if values is not None]
+        means = [1e3 * float(values.mean()) for values in found.values() if values is not None]
+        bars = panel.barh([row + 0.27 * (i - 1) for row in rows], means, 0.25, label=part, color=PALETTE[i])
+        panel.bar_label(bars, fmt="%.3g", padding=3, fontsize=8)
+    panel.set_yticks(range(len(times)), list(times))
+    panel.invert_yaxis()
+    panel.set_xscale("log")
+    panel.margins(x=0.12)
+    _finish(panel, "milliseconds per decision, one task at a time, on one core", "")
+    return _png(figure)
+
+
+def _draw_loss_and_regret(experiment: Experiment, losses: Losses, records: Records) -> bytes:
+    """Return a PNG: each model's loss by step on the left, TS-Gen's regret on it on the right, mean ± 1 s.e."""
+    figure, (left, right) = _panels(2, (12, 4.6))
+    edges = np.array([0, *losses.prefixes]) + 0.5
+    for i, (model, agent) in enumerate(experiment.losses.items()):
+        color, style = PALETTE[i % len(PALETTE)], "-" if i < len(PALETTE) else "--"
+        steps = losses.by_step(model)  # (N, P)
+        mean, error = steps.mean(axis=0), steps.std(axis=0, ddof=1) / np.sqrt(len(steps))
+        left.stairs(mean, edges, baseline=None, color=color, linestyle=style, linewidth=1.5, label=model)
+        left.stairs(mean + error, edges, baseline=mean - error, fill=True, color=color, alpha=0.2)
+        mean, error = records[agent].curve("oracle")
+        at = np.arange(1, len(mean) + 1)
+        right.plot(at, mean, color=color, linestyle=style, linewidth=1.5, label=model)
+        right.fill_between(at, mean - error, mean + error, color=color, alpha=0.2, linewidth=0)
+    left.set_xscale("log")
+    _finish(left, "step", "loss of a step, not cumulative, in nats, mean ± 1 s.e.")
+    _finish(right, "decision", "cumulative oracle regret of TS-Gen, mean ± 1 s.e.")
+    return _png(figure)
+
+
+def _draw_against(experiment: Experiment, records: Records, horizon: int) -> bytes:
+    """Return a PNG of expected regret, mean ± 1 s.e., against what the experiment varies."""
+    figure, (panel,) = _panels(1, (6.8, 4.8))
+    curves: dict[str, list[tuple[float, float, float]]] = {}
+    for agent, (curve, x) in experiment.against.items():
+        found = summarize(totals(records[agent], "expected"))
+        curves.setdefault(curve, []).append((horizon if x is None else x, found["mean"], found["se"]))
+    for color, (curve, points) in zip(PALETTE, curves.items(), strict=False):
+        places, means, errors = zip(*sorted(points), strict=True)
+        panel.errorbar(places, means, errors, label=curve, color=color, marker="o", capsize=3)
+    if max(x for points in curves.values() for x, _, _ in points) > 20:
+        panel.set_xscale("log")
+    else:
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _finish(panel, experiment.axis, "expected regret at the end, mean ± 1 s.e.")
+    return _png(figure)
+
+
+def _panels(count: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
+    figure = Figure(figsize=size, dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, list(np.atleast_1d(figure.subplots(1, count)))
+
+
+def _finish(panel: Axes, x: str, y: str) -> None:
+    panel.set_xlabel(x)
+    panel.set_ylabel(y)
+    panel.grid(alpha=0.25)
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.legend(frameon=False, fontsize=8)
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata=METADATA["png"])
+    return buffer.getvalue()

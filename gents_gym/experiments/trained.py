@@ -1,0 +1,75 @@
+"""Models that an experiment needs and that are not there: trained on the user's corpus, resumable."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gents_gym.checks import InputError
+from gents_gym.evaluation.environments import env_distribution
+from gents_gym.experiments.catalogue import Experiment
+from gents_gym.experiments.places import HORIZON, Scale, Setting, find_recipe
+from gents_gym.models.load import bundled_models, read_config
+from gents_gym.models.sequence import CONFIG
+from gents_gym.specs import parse_spec
+from gents_gym.training.config import TrainConfig, plain_config, preset_config
+from gents_gym.training.data import draw_rows
+from gents_gym.training.folder import train_to_folder
+
+Told = Callable[[str, Any, TrainConfig], None]  # a model's folder, its progress, how it is trained
+
+
+def needed_models(experiment: Experiment) -> list[str]:
+    """Return the models that an experiment plays on or measures, each once."""
+    played = (parse_spec(agent)[1].get("model") for agent in experiment.agents)
+    return list(dict.fromkeys(str(name) for name in (*experiment.models, *played) if name not in (None, "exact")))
+
+
+def train_missing(experiment: Experiment, place: Setting, size: Scale, on_epoch: Told | None = None) -> None:
+    """Train what an experiment needs and what is neither bundled nor in its folder yet.
+
+    A training that was stopped goes on. A folder with another training in it is refused.
+    """
+    bundled = bundled_models()
+    for name in needed_models(experiment):
+        if name in place.given or name in bundled:
+            continue
+        config, actions = plan_training(name, place, size)
+        if not _is_there(Path(name), config, actions):
+            _train(Path(name), place, size, config, actions, on_epoch)
+
+
+def plan_training(name: str, place: Setting, size: Scale) -> tuple[TrainConfig, int]:
+    """Return how a model is trained, and on how many actions.
+
+    Models of fewer actions take as many gradient steps as the whole one.
+    """
+    recipe = find_recipe(name)
+    config = preset_config(recipe.preset, place.name, model=dict(recipe.sizes))
+    actions = recipe.actions or place.whole
+    epochs = min(config.epochs, size.epochs) * _n_batches(place.whole, config) // _n_batches(actions, config)
+    validation = min(config.validation_actions, size.validation)
+    return replace(config, epochs=epochs, horizon=size.horizon, validation_actions=validation), actions
+
+
+def _n_batches(actions: int, config: TrainConfig) -> int:
+    return -(-actions // (config.batch or 500))
+
+
+def _is_there(folder: Path, config: TrainConfig, actions: int) -> bool:
+    """Return whether a folder holds the training, done; another one raises."""
+    if not (folder / CONFIG).exists():
+        return False
+    notes = read_config(folder / CONFIG).get("notes") or {}
+    if (notes.get("config"), (notes.get("actions") or {}).get("training")) != (plain_config(config), actions):
+        raise InputError(f"'{folder}' holds another training: give another out, or name it among the models")
+    return True
+
+
+def _train(folder: Path, place: Setting, size: Scale, config: TrainConfig, actions: int, on_epoch: Told | None) -> None:
+    env = place.spec(HORIZON)
+    rows, validation = draw_rows(env_distribution(env), config, actions, size.rows)
+    source = f"{env}, seed {config.seed}: {size.rows} rows of each action of the train split"
+    tell = None if on_epoch is None else lambda progress: on_epoch(str(folder), progress, config)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    train_to_folder(rows, validation, config, folder, source, on_epoch=tell)
