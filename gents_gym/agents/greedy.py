@@ -8,6 +8,7 @@ import numpy as np
 
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
+from gents_gym.agents.ties import Chooser, check_ties
 from gents_gym.checks import InputError, check_number, check_rngs
 from gents_gym.models.load import check_model_name
 from gents_gym.randomness import Draws
@@ -19,10 +20,12 @@ class Greedy(Resettable):
     """Plays the action of the highest predicted mean reward."""
 
     model: Any = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
+    ties: str = "first"  # which of several equal actions is played: the first, or one at "random"
 
     def __post_init__(self) -> None:
         """Check the options."""
         check_model_name(self.model)
+        check_ties(self.ties)
 
     def check(self, info: TaskInfo) -> None:
         """Raise unless the model fits tasks like the first of these."""
@@ -34,6 +37,7 @@ class Greedy(Resettable):
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._held = BeliefHolder(self.model, info, rngs)
+        self._choose = Chooser(self.ties, rngs, info.n_actions)
 
     def scores(self, context: np.ndarray) -> np.ndarray:
         """Return the predicted mean rewards, (B, D) to (B, A)."""
@@ -41,7 +45,7 @@ class Greedy(Resettable):
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest prediction."""
-        return self.scores(context).argmax(axis=1)
+        return self._choose(self.scores(context))
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""
@@ -54,12 +58,13 @@ class EpsilonGreedy(Resettable):
 
     model: Any = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
     epsilon: float = 0.1  # probability of a random action
+    ties: str = "first"  # which of several equal actions is played: the first, or one at "random"
 
     def __post_init__(self) -> None:
         """Check the options."""
         if check_number("epsilon", self.epsilon, 0) > 1:
             raise InputError(f"epsilon must be at most 1, got {self.epsilon}")
-        self._greedy = Greedy(self.model)
+        self._greedy = Greedy(self.model, self.ties)
 
     def check(self, info: TaskInfo) -> None:
         """Raise unless the model fits tasks like the first of these."""

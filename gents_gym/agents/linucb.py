@@ -7,6 +7,7 @@ import numpy as np
 
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.linear import ContextFeatures, LinearPosterior, LinearPrior, check_observed
+from gents_gym.agents.ties import Chooser, check_ties
 from gents_gym.checks import check_flag, check_number
 from gents_gym.types import TaskInfo
 
@@ -17,21 +18,24 @@ class LinUCB(Resettable):
 
     alpha: float = 0.1  # width of the confidence bound
     intercept: bool = False  # the paper's version has none
+    ties: str = "first"  # which of several equal actions is played: the first, or one at "random"
 
     def __post_init__(self) -> None:
         """Check the options."""
         check_flag("intercept", self.intercept)
         check_number("alpha", self.alpha, 0)
+        check_ties(self.ties)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._info, self._features = info, ContextFeatures(info, self.intercept)
         self._posterior = LinearPosterior(LinearPrior.isotropic(info.context_dim + self.intercept, noise=1.0), info)
+        self._choose = Chooser(self.ties, rngs, info.n_actions)
 
     def act(self, context: np.ndarray) -> np.ndarray:
-        """Return the actions (B,) of the highest bound; the lowest number among equals."""
+        """Return the actions (B,) of the highest bound."""
         mean, deviation = self._posterior.predict(self._features(context))
-        return (mean + self.alpha * deviation).argmax(axis=1)
+        return self._choose(mean + self.alpha * deviation)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Update the played actions' regressions."""

@@ -8,6 +8,7 @@ import numpy as np
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
 from gents_gym.agents.policy import FittedPolicy, check_policy, choose_policy
+from gents_gym.agents.ties import Chooser, check_ties
 from gents_gym.checks import InputError, check_flag, check_integer, check_memory, check_number
 from gents_gym.models.contexts import check_contexts
 from gents_gym.models.load import check_model_name, resolve_model
@@ -29,6 +30,7 @@ class TSGen(Resettable):
     warm_start: bool = True  # whether fits are given the previous decision's solution
     contexts: str | None = None  # where imagined contexts come from: bank, seen or given; None: the model's default
     cut: bool = False  # whether the m imputed rows end at the horizon; otherwise they go beyond it near the end
+    ties: str = "first"  # which of several equal actions is played: the first, or one at "random"
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -39,6 +41,7 @@ class TSGen(Resettable):
         check_policy(self.policy)
         check_model_name(self.model)
         check_contexts(self.contexts)
+        check_ties(self.ties)
         if self.m is not None:
             check_integer("m", self.m, 1)
 
@@ -66,13 +69,14 @@ class TSGen(Resettable):
         self._policy = choose_policy(self.policy, self._held.model, info)
         if self.m is not None:
             self._policy.check_weights()
+        self._choose = Chooser(self.ties, rngs, info.n_actions)
         self._acted = False
         self._left = info.horizon  # decisions to come, the current one among them
         self._last: FittedPolicy | None = None
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest score, averaged over the completed tables."""
-        return self.sample_scores(context).mean(axis=1).argmax(axis=1)
+        return self._choose(self.sample_scores(context).mean(axis=1))
 
     def sample_scores(self, context: np.ndarray) -> np.ndarray:
         """Return the scores of policies fitted to M completed tables, (B, D) to (B, M, A)."""
@@ -109,12 +113,14 @@ class GenUCB(Resettable):
     quantile: float = 0.75  # of the scores
     warm_start: bool = True  # whether fits are given the previous decision's solution
     contexts: str | None = None  # where imagined contexts come from: bank, seen or given; None: the model's default
+    ties: str = "first"  # which of several equal actions is played: the first, or one at "random"
 
     def __post_init__(self) -> None:
         """Check the options."""
         if check_number("quantile", self.quantile, 0) > 1:
             raise InputError(f"quantile must be at most 1, got {self.quantile}")
         self._sampler = TSGen(self.model, self.policy, self.m, self.samples, self.warm_start, self.contexts)
+        check_ties(self.ties)
 
     def resolve(self, info: TaskInfo) -> str:
         """Return the policy class that is fitted in these tasks, as a text that names it."""
@@ -127,10 +133,11 @@ class GenUCB(Resettable):
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._sampler.reset(info, rngs)
+        self._choose = Chooser(self.ties, rngs, info.n_actions)
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest quantile."""
-        return np.quantile(self._sampler.sample_scores(context), self.quantile, axis=1).argmax(axis=1)
+        return self._choose(np.quantile(self._sampler.sample_scores(context), self.quantile, axis=1))
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""

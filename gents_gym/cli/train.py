@@ -74,9 +74,13 @@ class Train:
             def show(progress: Any) -> None:
                 nonlocal trained
                 trained = True
-                n_batches = -(-len(rows) // progress.batch) if progress.batch else 0
-                total = n_batches * config.epochs * len(config.learning_rates) or None
-                done = n_batches * len(progress.history) + progress.batches
+                total, done = None, progress.batches
+                if progress.batch:
+                    total, begun = (
+                        config.batches(epochs, len(rows), progress.batch)
+                        for epochs in (config.epochs * len(config.learning_rates), len(progress.history))
+                    )
+                    done += begun
                 bars.update(bar, total=total, completed=done, description=_say(progress))
                 log(say_epoch(progress, config))
 

@@ -78,8 +78,9 @@ class EvaluationConfig:
     block: int = 50
     """Tasks played side by side, by one worker. It changes the speed; linear agents' results stay the same to the
     bit, others' to rounding."""
-    training_actions: int = 2000
-    """Historical actions of the train split that agents with a fitted prior are fitted to."""
+    training_actions: int = 10_000
+    """Historical actions of the train split that agents with a fitted prior are fitted to; bundled models saw as
+    many."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_contexts, check_integer, check_number, check_reward_fn
+from gents_gym.checks import InputError, check_contexts, check_flag, check_integer, check_number, check_reward_fn
 from gents_gym.likelihoods import Bernoulli
 from gents_gym.policies.binary import BinaryPolicy, BinaryTable
 from gents_gym.policies.mlp_kernel import GROUP, network_logits, train_networks
@@ -36,7 +36,8 @@ class MLP:
     a table has one fitted policy. Binary outcomes; contexts alone are features.
 
     Where a table like this one was fitted before, a short training ends at nearly the same policy. It begins at the
-    same first weights too: networks that go on from table to table drift away from what a fresh one would be.
+    same first weights too: networks that go on from table to table drift away from what a fresh one would be. With
+    ``full`` there is one fitting rule for all tables, as Proposition 1 and Theorem 1 suppose.
     """
 
     likelihoods: ClassVar[tuple[type, ...]] = (Bernoulli,)
@@ -46,6 +47,7 @@ class MLP:
     learning_rate: float = 1e-3  # of Adam
     batch: int = 200  # rows per step
     max_epochs: int = 200  # from scratch
+    full: bool = False  # train every table from scratch for as long, also if an earlier solution is given
     short_epochs: int = 15  # of a short training: as far a way in fewer and longer steps
     short_batch: int = 100
     short_learning_rate: float = 1e-2
@@ -60,6 +62,7 @@ class MLP:
         for name in ("width", "batch", "max_epochs", "short_epochs", "short_batch", "patience"):
             check_integer(name, getattr(self, name), 1)
         check_integer("seed", self.seed, 0)
+        check_flag("full", self.full)
         for name in ("learning_rate", "short_learning_rate"):
             check_number(name, getattr(self, name), 0, above=True)
         for name in ("alpha", "tolerance"):
@@ -77,7 +80,7 @@ class MLP:
         Args:
             contexts: (B, T, D).
             outcomes: (B, T, A), each 0 or 1.
-            warm_start: An earlier solution of a table like this one: a short training will do.
+            warm_start: An earlier solution of a table like this one: a short training will do, unless ``full``.
             weights: (B, T, A), each 0 or 1, or None for ones; a zero takes the row out.
         """
         table = BinaryTable(contexts, outcomes, weights)
@@ -87,7 +90,7 @@ class MLP:
         x = _columns(table.contexts)
         units, biases = self._start(table, x.shape[1])
         epochs, batch, rate = self.max_epochs, self.batch, self.learning_rate
-        if warm_start is not None:
+        if warm_start is not None and not self.full:
             epochs, batch, rate = self.short_epochs, self.short_batch, self.short_learning_rate
         uniform = np.random.default_rng([self.seed, 1]).random((x.shape[2], epochs))
         y, counted = np.ascontiguousarray(table.outcomes.swapaxes(1, 2)), np.zeros((0, 0, 0), bool)

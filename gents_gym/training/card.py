@@ -71,6 +71,7 @@ Load it with `gents_gym.load_model(folder{kind})`.
 | validation | {notes["actions"]["validation"]} actions, {notes["rows"]["validation"]} rows |
 | seed | {config["seed"]} |
 | batch | {chosen["batch"]} actions{"" if config["batch"] else f", by {config['memory']:g} GB of memory"} |
+| gradient steps | {chosen["gradient_steps"]} for each learning rate |
 | chosen by validation | {_choices(notes)} |
 | bank | {len(model.bank)} training contexts, {len(model.action_bank)} actions |
 | urn | {_urn(float(model.urn), notes["task_contexts"])} |

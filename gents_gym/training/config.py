@@ -35,7 +35,10 @@ class TrainConfig:
     horizon: int = 500
     """T, rows of a training sequence."""
     epochs: int = 3
-    """Passes over the training actions."""
+    """Passes over the training actions; validation judges the model after each."""
+    gradient_steps: int | None = None
+    """Batches of a training in all, however many actions there are; the epochs are then equal parts of it. Models of
+    different numbers of actions are trained alike by it. None: whole passes."""
     batch: int | None = None
     """Actions in a batch; none: as many as fit into the memory, at most 500."""
     memory: float = 1.0
@@ -69,9 +72,9 @@ class TrainConfig:
         for name in ("horizon", "validation_actions", "threads"):
             check_integer(name, getattr(self, name), 1)
         check_repeats("epochs", self.epochs)
-        for name in ("batch", "steps"):
+        for name, least in (("batch", 1), ("steps", 1), ("gradient_steps", self.epochs)):
             if getattr(self, name) is not None:
-                check_integer(name, getattr(self, name), 1)
+                check_integer(name, getattr(self, name), least)
         if not check_type("learning_rates", self.learning_rates, tuple | list):
             raise InputError("learning_rates must name at least one, got none")
         for rate in self.learning_rates:
@@ -83,6 +86,12 @@ class TrainConfig:
         check_choice("schedule", self.schedule, ("one-cycle", "constant"))
         check_integer("seed", self.seed, 0)
         self._check_sizes()
+
+    def batches(self, epochs: int, n_actions: int, batch: int) -> int:
+        """Return how many batches of ``batch`` of the ``n_actions`` the first ``epochs`` epochs have."""
+        if self.gradient_steps is None:
+            return epochs * -(-n_actions // batch)
+        return epochs * self.gradient_steps // self.epochs
 
     def _check_sizes(self) -> None:
         config_class = preset_class(self.preset).config_class

@@ -129,6 +129,7 @@ def _notes(
         "chosen": {
             "model": sizes,
             "batch": progress.batch,
+            "gradient_steps": config.batches(config.epochs, len(rows), progress.batch),
             "learning_rate": config.learning_rates[run],
             "epoch": epoch,
         },

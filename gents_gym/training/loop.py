@@ -192,13 +192,16 @@ def _epoch(
 ) -> float:
     """Run one epoch, or the rest of it, ``piece`` sequences of a batch at once, and return its mean training loss."""
     rng = stream(config.seed, "training", progress.run * (1 + config.epochs) + 1 + progress.epoch)
-    order = rng.permutation(len(rows))
-    blocks = np.array_split(order, -(-len(rows) // progress.batch))
-    for i, block in enumerate(blocks):
+    done, stop, all_steps = (
+        config.batches(epochs, len(rows), progress.batch)
+        for epochs in (progress.epoch, progress.epoch + 1, config.epochs)
+    )
+    order = _order(len(rows), config, (stop - done) * progress.batch, rng)
+    for i, block in enumerate(np.array_split(order, stop - done)):
         batch, at = _draw(rows, block, config, rng)
         if i < progress.batches:
             continue  # done before the checkpoint, and drawn again for the generator's sake alone
-        share = (progress.epoch * len(blocks) + i) / (config.epochs * len(blocks))
+        share = (done + i) / all_steps
         for group in optimizer.param_groups:
             group["lr"] = group["top"] * (_one_cycle(share) if config.schedule == "one-cycle" else 1)
         optimizer.zero_grad()
@@ -206,7 +209,15 @@ def _epoch(
         optimizer.step()
         progress.batches, progress.loss = i + 1, progress.loss + loss * len(block)
         after_batch(loss)
-    return progress.loss / len(rows)
+    return progress.loss / len(order)
+
+
+def _order(n_actions: int, config: TrainConfig, wanted: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the actions of an epoch in their order: each once, or pass after pass until there are ``wanted``."""
+    if config.gradient_steps is None:
+        return rng.permutation(n_actions)
+    passes = -(-wanted // n_actions)
+    return np.concatenate([rng.permutation(n_actions) for _ in range(passes)])[:wanted]
 
 
 def _draw(

@@ -168,7 +168,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
         ({"split": "train"}, "split is 'test' there, 'train' here"),
         ({"oracle": "logistic(C=1)"}, r"oracle is None there, 'logistic\(C=1\)' here"),
         ({"block": 2}, "block is 3 there, 2 here"),
-        ({"training_actions": 9, "seed": 1}, "seed is 0 there, 1 here; training_actions is 2000 there, 9 here"),
+        ({"training_actions": 9, "seed": 1}, "seed is 0 there, 1 here; training_actions is 10000 there, 9 here"),
     ],
 )
 def test_another_run_is_refused_and_says_what_differs(out, changes, message):

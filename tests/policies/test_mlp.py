@@ -152,6 +152,8 @@ def test_a_warm_start_shortens_the_training_and_leaves_nothing_else():
     assert np.array_equal(short.units, fresh.units)
     assert np.array_equal(short.biases, fresh.biases)
     assert (short.epochs == 4).all()
+    full = MLP(max_epochs=6, full=True).fit(contexts, outcomes, warm_start=earlier)
+    assert np.array_equal(full.units, MLP(max_epochs=6).fit(contexts, outcomes).units)
 
 
 def test_a_short_training_chooses_as_a_long_one_nearly_as_often_as_another_seed_does():
@@ -191,6 +193,7 @@ def test_columns_of_one_outcome_predict_it_and_rewards_are_applied():
         ({"learning_rate": 0}, "learning_rate must be above 0, got 0"),
         ({"short_learning_rate": -1}, "short_learning_rate must be above 0, got -1"),
         ({"short_batch": 0}, "short_batch must be at least 1, got 0"),
+        ({"full": 1}, "full must be True or False, got 1"),
         ({"alpha": -1}, "alpha must be at least 0, got -1"),
         ({"seed": -1}, "seed must be at least 0, got -1"),
     ],

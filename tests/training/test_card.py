@@ -20,7 +20,7 @@ def notes(**changes):
         "gents_gym": "1.2.3",
         "source": "a test",
         "candidates": [],
-        "chosen": {"model": {}, "batch": 123, "learning_rate": 0.02, "epoch": 2},
+        "chosen": {"model": {}, "batch": 123, "gradient_steps": 40, "learning_rate": 0.02, "epoch": 2},
         "validation_loss": {"mean": 0.4321, "se": 0.0012},
         "yardsticks": YARDSTICKS,
         "verdict": None,
@@ -39,6 +39,7 @@ def test_the_card_has_the_losses_beside_each_other():
         "| each action's base rate so far | 0.6523 |",
         "| one regression on (Z, X) | 0.5534 |",
         "| batch | 123 actions, by 1 GB of memory |",
+        "| gradient steps | 40 for each learning rate |",
         "| chosen by validation | learning rate 0.02, epoch 2 of 3 |",
         "Trained for 500 steps of bernoulli outcomes. `training.png` shows the losses by epoch.",
         "| urn | α = ∞, no contexts of whole tasks are known |",
@@ -50,7 +51,7 @@ def test_the_card_tells_what_was_compared_and_what_is_wrong():
     model = FilterModel(FilterConfig(2, 5))
     model.urn = torch.tensor(0.2)
     compared = [{"model": {"context_features": k}, "validation": loss} for k, loss in ((0, 0.5), (8, 0.4))]
-    chosen = {"model": {"context_features": 8}, "batch": 7, "learning_rate": 0.02, "epoch": 0}
+    chosen = {"model": {"context_features": 8}, "batch": 7, "gradient_steps": 40, "learning_rate": 0.02, "epoch": 0}
     config = plain_config(preset_config("filter", batch=7, blind=True))
     told = notes(candidates=compared, chosen=chosen, config=config, verdict="It is bad.", task_contexts=50)
     card = model_card(model, told)

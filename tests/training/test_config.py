@@ -15,6 +15,7 @@ from gents_gym.training.config import TrainConfig, plain_config
         ({"learning_rates": (0.0,)}, "learning_rates must be above 0, got 0"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"batch": 0}, "batch must be at least 1, got 0"),
+        ({"gradient_steps": 2}, "gradient_steps must be at least 3, got 2"),
         ({"memory": 0}, "memory must be above 0, got 0"),
         ({"choose": 1}, "choose must be True or False, got 1"),
         ({"replacement": "yes"}, "replacement must be True or False, got 'yes'"),

@@ -71,6 +71,33 @@ def test_a_killed_training_ends_with_the_same_bits(preset, tmp_path):
     assert again.best_at == progress.best_at
 
 
+@pytest.mark.parametrize("n_actions", [7, 60])
+def test_gradient_steps_are_the_same_for_any_number_of_actions(n_actions, tmp_path, monkeypatch):
+    """Ten steps in three epochs: 3, 3 and 4 batches of 20, pass after pass, along one schedule, resumable."""
+    taken, rates = [], []
+    draw, step = loop._draw, torch.optim.AdamW.step
+    monkeypatch.setattr(loop, "_draw", lambda rows, block, *rest: taken.append(block) or draw(rows, block, *rest))
+    monkeypatch.setattr(torch.optim.AdamW, "step", lambda self: rates.append(self.param_groups[1]["lr"]) or step(self))
+    config = preset_config("paper", **{**SMALL["paper"], "learning_rates": (0.01,)}, gradient_steps=10)
+    rows = ROWS.choose(np.arange(n_actions))
+    whole, progress = gents_gym.train(rows, HELD_OUT, config)
+    assert [len(block) for block in taken] == [20] * 10
+    assert len(progress.history) == 3
+    np.testing.assert_allclose(rates, [0.01 * loop._one_cycle(i / 10) for i in range(10)])
+    passes = np.concatenate(taken[:3])[: 60 // n_actions * n_actions].reshape(-1, n_actions)
+    assert (np.sort(passes) == np.arange(n_actions)).all()
+
+    def stop(_):
+        raise Killed
+
+    monkeypatch.setattr(loop, "KEEP_EVERY", 0.0)
+    path = tmp_path / "state.safetensors"
+    with pytest.raises(Killed):
+        gents_gym.train(rows, HELD_OUT, config, path, on_batch=stop)
+    resumed, _ = gents_gym.train(rows, HELD_OUT, config, path)
+    assert equal(weights(whole), weights(resumed))
+
+
 @presets
 def test_a_training_killed_in_an_epoch_goes_on_there_and_ends_with_the_same_bits(preset, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "KEEP_EVERY", 0)
