@@ -31,6 +31,7 @@ class Experiment:
     against: Mapping[str, tuple[str, float | None]] = field(default_factory=dict)  # agent: its curve and place on the
     # x axis; None: the horizon
     axis: str = ""  # the x axis's name
+    pairs: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # by model, TS-Gen and greedy on it
     notes: str = ""  # what else to know, as a paragraph
     block: int = 50  # tasks side by side
     timed: bool = False  # times are what it is about: few tasks, one process, decisions timed one by one
@@ -252,6 +253,28 @@ def _exact_gap(setting: Setting, size: Scale) -> Experiment:
     )
 
 
+def _ladder(setting: Setting, size: Scale) -> Experiment:
+    says = "On this model, sampling is worth its price: TS-Gen has less regret than greedy."
+    models = (*setting.ladder, *(("exact",) if setting.name == "synthetic" else ()))  # news hides what p* must know
+    pairs = {model: (on(model, "ts-gen", policy=setting.oracle), on(model, "greedy")) for model in models}
+    controls = [f"exact-twin(policy={policy})" for policy in ("logistic", "mlp")]
+    return Experiment(
+        "From the printed model to ours",
+        "Not in the paper: one change at a time from its model and training as printed (`literal`) to `paper` and to "
+        "`filter`, to see what turns the order of TS-Gen and greedy round.",
+        (*(agent for pair in pairs.values() for agent in pair), *controls),
+        tuple(before(says, "", *pair) for pair in pairs.values()),
+        oracles=(setting.oracle,),
+        models=(*setting.ladder, "exact"),
+        pairs=pairs,
+        notes="Each model named `literal-…` has the changes of those before it too. `cheap`: 50 entries of each "
+        "sequence in the loss, 2,000 validation actions, rates 0.01 and 0.001. `bounded`: (XᵀX + I)^-1 XᵀY in the "
+        "place of XᵀY. `scaled`: standardised inputs. `scheduled`: the learning rate rises and falls. `intercept`: a 1 "
+        "before each row of X, which the head reads in the context's place. `started`: φ̂ begins at a fit. `small`: "
+        "four features. `exact-twin` is TS-Gen with p* itself, a control.",
+    )
+
+
 EXPERIMENTS: dict[str, Callable[[Setting, Scale], Experiment]] = {
     "main": _main,
     "loss-vs-regret": _loss_vs_regret,
@@ -261,4 +284,5 @@ EXPERIMENTS: dict[str, Callable[[Setting, Scale], Experiment]] = {
     "softmax": _softmax,
     "timing": _timing,
     "exact-gap": _exact_gap,
+    "ladder": _ladder,
 }

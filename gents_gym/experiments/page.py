@@ -1,15 +1,16 @@
 """What an experiment found, in words: claims, records, losses and times in, Markdown out."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 
 from gents_gym.experiments.catalogue import Experiment
 from gents_gym.experiments.claims import Claim, Finding, judge
-from gents_gym.experiments.pictures import Found
+from gents_gym.experiments.pictures import Found, paired_gaps
 from gents_gym.experiments.places import Scale
 from gents_gym.experiments.timing import Times
-from gents_gym.report.analysis import Records
+from gents_gym.report.analysis import Records, totals
 from gents_gym.report.tables import to_markdown
 from gents_gym.training.losses import Losses
 
@@ -49,6 +50,7 @@ def make_page(
         "",
         *([experiment.notes, ""] if experiment.notes else []),
         *_figures(name, experiment, found.records),
+        *_pair_table(experiment, first, found.losses),
         *_claims(experiment, first, found.losses, where),
         *_time_table(found.times),
     ]
@@ -67,7 +69,22 @@ def _figures(name: str, experiment: Experiment, records: Mapping[str, Records]) 
         lines += [f"![Cumulative regret, {title}]({name}{'' if i == 0 else f'-{i + 1}'}.png)", ""]
     if experiment.against:
         lines += [f"![Regret against {experiment.axis}]({name}-against.png)", ""]
+    if experiment.pairs:
+        lines += [f"![What sampling costs, against the loss]({name}-gap.png)", ""]
     return lines
+
+
+def _pair_table(experiment: Experiment, records: Records, losses: Losses | None) -> list[str]:
+    """Return, by model, its loss above p*'s beside the expected regret of TS-Gen and of greedy, and the difference."""
+    if not experiment.pairs or losses is None:
+        return []
+    lines = ["| model | loss above p* | TS-Gen | greedy | TS-Gen less greedy |", "|---|---:|---:|---:|---:|"]
+    for model, (gap, mean, low, high) in paired_gaps(experiment, losses, records).items():
+        regrets = (f"{totals(records[agent], 'expected').mean():.1f}" for agent in experiment.pairs[model])
+        lines.append(
+            f"| {Path(model).name} | {gap:.5f} | {' | '.join(regrets)} | {mean:+.1f} ({low:+.1f} to {high:+.1f}) |"
+        )
+    return [*lines, ""]
 
 
 def _claims(experiment: Experiment, records: Records, losses: Losses | None, where: str) -> list[str]:

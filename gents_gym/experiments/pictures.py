@@ -3,6 +3,7 @@
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,10 +15,12 @@ from gents_gym.evaluation.rollout import summarize
 from gents_gym.experiments.catalogue import Experiment
 from gents_gym.experiments.timing import Times
 from gents_gym.report.analysis import Records, totals
+from gents_gym.report.comparison import mean_interval
 from gents_gym.report.figures import METADATA, PALETTE, draw_regret
 from gents_gym.training.losses import Losses
 
 Figures = dict[str, bytes]
+Gap = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,8 @@ def draw_figures(name: str, env: str, experiment: Experiment, found: Found, hori
         files[f"{name}-loss.png"] = _draw_loss_and_regret(experiment, found.losses, first)
     if experiment.against:
         files[f"{name}-against.png"] = _draw_against(experiment, first, horizon)
+    if experiment.pairs and found.losses is not None:
+        files[f"{name}-gap.png"] = _draw_gap(experiment, found.losses, first)
     return files
 
 
@@ -98,6 +103,33 @@ def _draw_against(experiment: Experiment, records: Records, horizon: int) -> byt
     else:
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     _finish(panel, experiment.axis, "expected regret at the end, mean ± 1 s.e.")
+    return _png(figure)
+
+
+def paired_gaps(experiment: Experiment, losses: Losses, records: Records) -> dict[str, Gap]:
+    """Return, by model, its loss above p*'s and TS-Gen's expected regret less greedy's, with the 95 % interval."""
+    found = {}
+    for model, (ours, greedy) in experiment.pairs.items():
+        gap = 0.0 if model == "exact" else losses.gap(model, "exact", losses.prefixes[-1])[0]
+        found[model] = (gap, *mean_interval(totals(records[ours], "expected") - totals(records[greedy], "expected")))
+    return found
+
+
+def _draw_gap(experiment: Experiment, losses: Losses, records: Records) -> bytes:
+    """Return a PNG of TS-Gen's regret less greedy's against the loss gap, a point for each model; p*'s is a line."""
+    figure, (panel,) = _panels(1, (8, 5))
+    for i, (model, (gap, mean, low, high)) in enumerate(paired_gaps(experiment, losses, records).items()):
+        color = PALETTE[i % len(PALETTE)]
+        if model == "exact":
+            panel.axhline(mean, color=color, linestyle="--", label="p*")
+            continue
+        bars = [[mean - low], [high - mean]]
+        panel.errorbar(
+            gap, mean, bars, color=color, marker="os^v"[i // len(PALETTE)], capsize=3, label=Path(model).name
+        )
+    panel.axhline(0, color="gray", linewidth=0.8)
+    panel.set_xscale("symlog", linthresh=1e-4)  # few actions may show a gap below 0
+    _finish(panel, "loss above p*, nats per step", "expected regret, TS-Gen less greedy, 95 % interval")
     return _png(figure)
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from gents_gym.checks import InputError, check_choice
 from gents_gym.evaluation.environments import env_distribution
 from gents_gym.evaluation.grid import first_info
-from gents_gym.models.load import begin_belief, load_model, model_folders, read_config
+from gents_gym.experiments.rungs import RUNGS, WITHOUT_FEATURES, climb
+from gents_gym.models.load import begin_belief, bundled_models, load_model, model_folders, read_config
 from gents_gym.models.sequence import CONFIG
 from gents_gym.specs import BARE_WORD
 
@@ -69,6 +70,7 @@ class Setting:
     given: tuple[str, ...] = ()  # the user's models, in the place of all others
     corpus: str | None = None  # the user's; None: the bundled one
     folder: Path | None = None  # where models of the user's corpus lie, or will; None: models are bundled
+    made: Path = Path()  # where models lie, or will, that are not bundled
 
     def spec(self, horizon: int) -> str:
         """Return the environment with its options."""
@@ -81,6 +83,16 @@ class Setting:
         """Return the setting's model of a kind: PRESET, PRESET-ACTIONS or PRESET-layersN; an id, or a folder."""
         name = f"{self.name}-{kind}"
         return name if self.folder is None else str(self.folder / name)
+
+    @property
+    def ladder(self) -> tuple[str, ...]:
+        """The user's models, or those from ``literal`` to ``filter``, one change at a time; ids, or folders."""
+        if self.given:
+            return self.given
+        rungs = RUNGS if self.beside else WITHOUT_FEATURES
+        kinds = ("literal", *(f"literal-{rung}" for rung in rungs), "paper", "filter")
+        names, bundled = [f"{self.name}-{kind}" for kind in kinds], {} if self.folder else bundled_models()
+        return tuple(name if name in bundled else str(self.made / name) for name in names)
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -157,7 +169,7 @@ def find_place(setting: str, size: Scale, corpus: Path | None, models: tuple[str
         models: The user's; (): the bundled ones, or those of the corpus.
         folder: Where the models of a corpus lie, or will.
     """
-    place = SETTINGS[check_choice("setting", setting, SETTINGS)]
+    place = replace(SETTINGS[check_choice("setting", setting, SETTINGS)], made=folder)
     if corpus is not None:
         if setting != "news":
             raise InputError(f"corpus must be given with the setting news, got {setting!r}")
@@ -195,14 +207,22 @@ class Recipe:
     preset: str
     sizes: Mapping[str, int]  # of the model, beside the preset's
     actions: int | None  # to learn from; None: all that there are
+    training: Mapping[str, Any]  # options, beside the preset's
 
 
-NAME = re.compile(r"(synthetic|news)-(?P<preset>[a-z]+)(-layers(?P<layers>\d+)|-(?P<actions>\d+))?")
+KINDS = r"-layers(?P<layers>\d+)|-(?P<actions>\d+)|-(?P<rung>[a-z]+)"
+NAME = re.compile(rf"(synthetic|news)-(?P<preset>[a-z]+)({KINDS})?")
 
 
 def find_recipe(model: str) -> Recipe:
-    """Return how the model is trained whose name, or whose folder's, is SETTING-PRESET, -LAYERS or -ACTIONS behind."""
+    """Return how the model is trained whose name, or whose folder's, is SETTING-PRESET, a variant perhaps behind it.
+
+    A variant is a number of actions, "layers" with a number, or a rung.
+    """
     match = NAME.fullmatch(Path(model).name)
     assert match is not None
     layers, actions = match["layers"], match["actions"]
-    return Recipe(match["preset"], {"hidden_layers": int(layers)} if layers else {}, int(actions) if actions else None)
+    sizes, training = climb(match["rung"]) if match["rung"] else ({}, {})
+    if layers:
+        sizes = {"hidden_layers": int(layers)}
+    return Recipe(match["preset"], sizes, int(actions) if actions else None, training)

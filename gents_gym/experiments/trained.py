@@ -45,7 +45,7 @@ def plan_training(name: str, place: Setting, size: Scale) -> tuple[TrainConfig, 
     Models of fewer actions take as many gradient steps as the whole one.
     """
     recipe = find_recipe(name)
-    config = preset_config(recipe.preset, place.name, model=dict(recipe.sizes))
+    config = preset_config(recipe.preset, place.name, model=dict(recipe.sizes), **recipe.training)
     actions = recipe.actions or place.whole
     epochs = min(config.epochs, size.epochs) * _n_batches(place.whole, config) // _n_batches(actions, config)
     validation = min(config.validation_actions, size.validation)

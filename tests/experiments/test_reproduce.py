@@ -21,6 +21,7 @@ from gents_gym.types import Resolves
 
 TINY = Scale(tasks=3, horizon=12, actions=3, timed=2)
 NAMES = ("main", "loss-vs-regret", "policy-class", "horizon", "simpler-models", "softmax", "timing", "exact-gap")
+NAMES += ("ladder",)
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +52,8 @@ def test_the_catalogue_names_what_exists(setting, size):
             assert claim.measure != "reward" or sum(claim.weights.values()) == 0  # the oracle falls out
         assert {*experiment.against, *experiment.losses.values()} <= {*experiment.agents}
         assert {*experiment.losses} <= {*experiment.models}
-        assert {*needed_models(experiment)} <= {*bundled_models()}
-        for agent in experiment.agents:
+        assert {*needed_models(experiment)} <= {*bundled_models(), *(setting.ladder if experiment.pairs else ())}
+        for agent in (agent for agent in experiment.agents if "literal" not in agent):  # which may not be trained
             names_one = isinstance(make_agent(agent), Resolves) or agent.startswith(("exact-twin", "oracle"))
             assert ("policy=" in agent) == names_one
 
@@ -73,6 +74,23 @@ def test_what_the_paper_does_not_say_is_not_tested():
     _, weights = says("policy-class")
     assert {"oracle(policy=mlp)": 1, "oracle(policy=logistic)": -1} in weights
     assert {mlp[0]: 1, mlp[0].replace("mlp", "logistic"): -1} in weights
+
+
+def test_the_ladder_shows_what_sampling_costs_beside_the_loss(tiny, tmp_path):
+    """On two models of one's own choice: the table's numbers are those of the records and losses."""
+    models = ("synthetic-paper", "synthetic-filter")
+    page = reproduce("ladder", tmp_path, workers=1, models=models).read_text()
+    assert (tmp_path / "ladder-gap.png").exists()
+    ((_, records),) = load_results(tmp_path / "run50").records.items()
+    for model in (*models, "exact"):
+        ours, greedy = (records[f"{agent}(model={model}{policy})"] for agent, policy in PAIR)
+        difference = (ours.regret["expected"] - greedy.regret["expected"]).sum(axis=1).mean()
+        (row,) = (line for line in page.splitlines() if line.startswith(f"| {model} | ") and line.count("|") == 6)
+        assert f"| {difference:+.1f} (" in row
+    assert "exact-twin(policy=mlp)" in records
+
+
+PAIR = (("ts-gen", ", policy=logistic"), ("greedy", ""))
 
 
 @pytest.mark.parametrize("name", ["policy-class", "horizon", "timing", "exact-gap"])

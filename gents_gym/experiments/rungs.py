@@ -1,0 +1,32 @@
+"""The way from the paper's printed model to ours, one change at a time, as data."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Rung(NamedTuple):
+    """A change to the rung before it."""
+
+    model: Mapping[str, Any]  # sizes and choices of the model
+    training: Mapping[str, Any]  # options of its training
+
+
+RUNGS = {
+    # Fewer entries of each sequence in the loss, and fewer validation actions, cost a tenth. Rates as in the paper.
+    "cheap": Rung({}, {"steps": 50, "validation_actions": 2000, "memory": 1.0, "learning_rates": (0.01, 0.001)}),
+    "bounded": Rung({"raw": False}, {}),
+    "scaled": Rung({}, {"scaling": True}),
+    "scheduled": Rung({}, {"schedule": "one-cycle"}),
+    "intercept": Rung({"intercept": True, "plain_context": False}, {}),
+    "started": Rung({}, {"first_fit": True}),
+    "small": Rung({"context_features": 4}, {}),
+}
+WITHOUT_FEATURES = ("cheap", "bounded", "scaled", "scheduled", "intercept")  # the rest is about φ̂
+
+
+def climb(rung: str) -> Rung:
+    """Return all changes to ``literal`` up to a rung."""
+    names = list(RUNGS)[: list(RUNGS).index(rung) + 1]
+    model = {name: value for each in names for name, value in RUNGS[each].model.items()}
+    training = {name: value for each in names for name, value in RUNGS[each].training.items()}
+    return Rung(model, training)
