@@ -378,6 +378,30 @@ class Agent(Protocol):
 
 
 @runtime_checkable
+class LateAgent(Protocol):
+    """An agent that takes outcomes when they arrive, each with the number of its decision."""
+
+    def observe_late(self, feedback: "Feedback") -> None:
+        """Learn what arrived since the last decision, nothing perhaps; it is called once after every ``act``.
+
+        It takes the place of ``observe``: the agent remembers contexts and actions of its own decisions.
+        """
+        ...
+
+
+@runtime_checkable
+class RandomisedAgent(Protocol):
+    """An agent that can say with which probabilities it plays."""
+
+    def probabilities(self, context: np.ndarray) -> np.ndarray:
+        """Return the probability of each action, (B, D) to (B, A), before ``act`` is called in the same contexts.
+
+        It draws from a stream of its own, so asking never changes what is played.
+        """
+        ...
+
+
+@runtime_checkable
 class Fittable(Protocol):
     """An agent with something to fit to historical rows before it plays."""
 
