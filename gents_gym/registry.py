@@ -26,6 +26,7 @@ AGENTS = {
     "softmax": "gents_gym.agents.greedy:Softmax",
     "ts-gen": "gents_gym.agents.ts_gen:TSGen",
     "gen-ucb": "gents_gym.agents.ts_gen:GenUCB",
+    "bayes-ucb": "gents_gym.agents.bayes_ucb:BayesUCB",
     "exact-twin": "gents_gym.agents.exact_twin:ExactTwin",
     "per-task": "gents_gym.agents.per_task:PerTask",
     "callable": "gents_gym.agents.adapters.callable:from_callable",
