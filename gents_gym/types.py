@@ -547,6 +547,22 @@ class Belief(Protocol):
 
 
 @runtime_checkable
+class LiveBelief(Belief, Protocol):
+    """A belief that can be used without end: what live use asks for beyond :class:`Belief`."""
+
+    def reseed(self, rngs: Sequence[np.random.Generator]) -> None:
+        """Draw from these generators from now on, one per task."""
+        ...
+
+    def forget(self, rows: int) -> None:
+        """Drop the first rows of every task; what was learned from them stays.
+
+        The rows behind them are renumbered from 0. Outcomes that are missing in dropped rows cannot arrive any more.
+        """
+        ...
+
+
+@runtime_checkable
 class Model(Protocol):
     """p_θ, learned offline: all that an agent may ask of it."""
 

@@ -1,0 +1,177 @@
+"""One stream of decisions: a task without an end, and what a model believes of it."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from gents_gym.checks import InputError, check_array
+from gents_gym.construct import make_agent
+from gents_gym.live.store import Event, unpack
+from gents_gym.models.load import begin_belief
+from gents_gym.randomness import ROLES
+from gents_gym.types import Agent, Feedback, LiveBelief, Model, RandomisedAgent, TaskInfo
+
+SLACK = 4  # the rows that are kept beyond the window, as a share of it: 1 / SLACK
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all streams of a store share."""
+
+    agent: str  # its spec, without the model
+    model: Model
+    context_dim: int
+    seed: int
+    window: int  # rows of decisions that agents fit policies to
+    reward_fn: Any
+
+    def generator(self, stream: str, number: int) -> np.random.Generator:
+        """Return the random numbers of a stream's decision, which depend on nothing else."""
+        name = int.from_bytes(hashlib.sha256(stream.encode()).digest()[:8], "little")
+        key = (ROLES["live"], name, number)
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+
+
+class Present:
+    """A model in the middle of a task: an agent that begins with it finds the belief as it is."""
+
+    def __init__(self, model: Model, belief: LiveBelief) -> None:
+        self._model, self.belief = model, belief
+        self.likelihood = model.likelihood
+        self.context_features, self.action_context_features = model.context_features, model.action_context_features
+
+    def begin(self, info: TaskInfo, rngs: Any) -> LiveBelief:
+        """Return the belief, which draws from these generators from now on."""
+        self.belief.reseed(rngs)
+        return self.belief
+
+
+class Stream:
+    """The actions and the belief of one stream; its state follows from its events alone.
+
+    An agent keeps nothing from one decision to the next: it is reset for each, with random numbers that depend on the
+    seed, the stream and the number of the decision, and finds the belief as the events have left it. So a restart
+    has only to show the belief what happened; nothing is decided again.
+    """
+
+    def __init__(self, name: str, setting: Setting) -> None:
+        """Begin without actions."""
+        self.name, self.setting = name, setting
+        self.actions: dict[str, int] = {}  # by name, their numbers
+        self.live = np.zeros(0, np.bool_)  # (A,): those that are not retired
+        self.number = 0  # decisions so far
+        self._first = 0  # number of the first decision that the belief has a row of
+        self._features: list[np.ndarray] = []  # (F,) each
+        self._present: Present | None = None  # None: nothing was decided yet
+        self._agent: Agent | None = None
+        self._open: dict[int, int] = {}  # by id, the numbers of decisions without an outcome
+
+    def apply(self, event: Event) -> None:
+        """Take what happened into account."""
+        if event.kind == "add":
+            self._add(str(event.action), unpack(event.vector or b"", np.float32))
+        elif event.kind == "retire":
+            self.live[self.actions[str(event.action)]] = False
+        elif event.kind == "decide":
+            self._decide(event)
+        else:
+            self._observe(event)
+
+    def _add(self, action: str, features: np.ndarray) -> None:
+        self.actions[action] = len(self.actions)
+        self.live = np.append(self.live, True)
+        self._features.append(features)
+        if self._present is not None:
+            self._present.belief.add(features[None, None])
+
+    def _decide(self, event: Event) -> None:
+        belief = self.begun().belief
+        belief.decide(unpack(event.vector or b"", np.float32)[None], np.array([self.actions[str(event.action)]]))
+        self._open[event.seq] = self.number
+        self.number += 1
+        if self.number - self._first >= self.setting.window + max(self.setting.window // SLACK, 1):
+            self._forget(self.number - self.setting.window)
+
+    def _forget(self, first: int) -> None:
+        """Drop the rows before the decision of this number; outcomes of theirs are kept in the store alone."""
+        self.begun().belief.forget(first - self._first)
+        self._first = first
+        self._open = {id_: number for id_, number in self._open.items() if number >= first}
+
+    def _observe(self, event: Event) -> None:
+        number = self._open.pop(int(event.decision or 0), None)
+        if number is not None:  # else its row was forgotten
+            one = np.array([number - self._first])
+            self.begun().belief.observe(Feedback(np.zeros(1, np.int64), one, np.array([event.value], np.float32)))
+
+    def begun(self) -> Present:
+        """Return the model with its belief, which begins with the actions that there are now."""
+        if self._present is None:
+            model, belief = begin_belief(self.setting.model, self._info(), [np.random.default_rng(0)])
+            if not isinstance(belief, LiveBelief):
+                raise InputError(f"model must have a belief with reseed and forget for live use, got {belief!r}")
+            self._present = Present(model, belief)
+            self._agent = make_agent(self.setting.agent, model=self._present)
+        return self._present
+
+    def _info(self) -> TaskInfo:
+        features = np.stack(self._features)[None]  # (1, A, F)
+        return TaskInfo(
+            features,
+            features.shape[1],
+            self.setting.context_dim,
+            reward_fn=self.setting.reward_fn,
+            likelihood=self.setting.model.likelihood,
+        )
+
+    def choose(self, context: np.ndarray, available: np.ndarray, votes: bool) -> tuple[int, float | None]:
+        """Return the number of the action to play in a context (D,), and its probability if the agent can tell it.
+
+        Args:
+            context: (D,).
+            available: (A,), which actions can be played.
+            votes: Whether a probability is worth votes, if there is no formula for it.
+        """
+        self.begun()
+        assert self._agent is not None
+        self._agent.reset(self._info(), [self.setting.generator(self.name, self.number)])
+        mask = None if available.all() else available[None]
+        given = (context[None],) if mask is None else (context[None], mask)
+        chances = None
+        if isinstance(self._agent, RandomisedAgent) and (votes or not needs_votes(self._agent)):
+            chances = self._agent.probabilities(*given)
+        action = int(self._agent.act(*given)[0])
+        return action, None if chances is None else float(chances[0, action])
+
+    def state(self) -> bytes:
+        """Return the belief, and what the stream knows beyond its events, as safetensors."""
+        counters = np.array([self.number, self._first])
+        pending = np.array(list(self._open.items()), np.int64).reshape(-1, 2)
+        belief = {} if self._present is None else self._present.belief.state()
+        own = {"stream.counters": counters, "stream.open": pending, "stream.live": self.live.astype(np.uint8)}
+        return save({**own, **{name: np.ascontiguousarray(part) for name, part in belief.items()}})
+
+    def restore(self, actions: list[Event], state: bytes) -> None:
+        """Take a state that :meth:`state` returned, after the additions of actions that led to it."""
+        try:
+            parts = load(state)
+            counters, pending = parts.pop("stream.counters"), parts.pop("stream.open")
+            live = parts.pop("stream.live")
+        except (SafetensorError, KeyError) as error:
+            raise InputError(f"the snapshot of stream {self.name!r} must be whole, got {error}") from error
+        for event in actions:
+            self._add(str(event.action), unpack(event.vector or b"", np.float32))
+        self.live = check_array("stream.live", live, "(A,)", (len(self.actions),)).astype(np.bool_)
+        self.number, self._first = (int(number) for number in counters)
+        self._open = {int(id_): int(number) for id_, number in pending}
+        if parts:
+            self.begun().belief.restore(parts)
+
+
+def needs_votes(agent: RandomisedAgent) -> bool:
+    """Return whether the agent's probabilities are vote shares, which cost many decisions."""
+    return hasattr(agent, "votes")
