@@ -52,7 +52,8 @@ def play(cell: Cell, owner: int | None = None) -> Played:
             _warm_up(cell)
             envs = make_envs(cell.env, cell.stop - cell.first, cell.run["split"])
             indices = range(cell.first, cell.stop)
-            record = rollout(envs, agent, cell.run["seed"], cell.run["oracle"], indices=indices, on_step=count)
+            options = {"indices": indices, "on_step": count, "propensities": cell.run.get("propensities", False)}
+            record = rollout(envs, agent, cell.run["seed"], cell.run["oracle"], **options)
         envs.close()
         return Played(cell, cell_bytes(cell, record, record.tasks[0] if record.regret else None), record.seconds)
     except (Exception, SystemExit) as error:
@@ -68,7 +69,8 @@ def _warm_up(cell: Cell) -> None:
         return
     _WARM.add((cell.env, cell.agent))
     with suppress(Exception, SystemExit):  # what fails here fails again where it is told
-        rollout(make_envs(cell.env, 2, "train"), _agent(cell), max_steps=3)
+        asked = cell.run.get("propensities", False)
+        rollout(make_envs(cell.env, 2, "train"), _agent(cell), max_steps=3, propensities=asked)
 
 
 def _blame(cell: Cell, step: int, error: BaseException) -> str:

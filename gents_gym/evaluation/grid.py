@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import gents_gym
-from gents_gym.checks import InputError, TaskError, check_choice, check_integer, check_memory
+from gents_gym.checks import InputError, TaskError, check_choice, check_flag, check_integer, check_memory
 from gents_gym.construct import make_agent, make_policy, parse_spec
 from gents_gym.evaluation.environments import make_envs
-from gents_gym.evaluation.rollout import own_tasks, task_info
+from gents_gym.evaluation.rollout import check_randomised, own_tasks, task_info
 from gents_gym.evaluation.sources import code_hashes, commit
 from gents_gym.randomness import SPLITS
 from gents_gym.schema import positive, whole
@@ -36,6 +36,7 @@ RUN = {
     "training_actions": positive,
     "versions": {str: str},
     "commit": str | None,
+    "propensities?": lambda value: value is True,  # only of runs that recorded them
 }
 MANIFEST = {  # as files hold it; earlier versions had no "resolved"
     "run": RUN,
@@ -81,6 +82,8 @@ class EvaluationConfig:
     training_actions: int = 10_000
     """Historical actions of the train split that agents with a fitted prior are fitted to; bundled models saw as
     many."""
+    propensities: bool = False
+    """Record the probability of each played action too; agents that cannot tell theirs are refused."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,9 @@ def plan(config: EvaluationConfig) -> Manifest:
     if config.oracle is not None:
         make_policy(config.oracle)
     agents = {spec: make_agent(spec) for spec in config.agents}
+    if check_flag("propensities", config.propensities):
+        for spec, agent in agents.items():
+            check_randomised(agent, repr(spec))
     infos = {env: first_info(env, config.split, config.seed) for env in config.env}
     for info in infos.values():
         _check_block(min(config.tasks, config.block), config.training_actions, info)
@@ -156,9 +162,10 @@ def plan(config: EvaluationConfig) -> Manifest:
         for env, info in infos.items()
     }
     common = ("seed", "split", "oracle", "block", "training_actions")
+    run = {**{name: getattr(config, name) for name in common}, "versions": versions(), "commit": commit()}
     return {
         "format": FORMAT,
-        "run": {**{name: getattr(config, name) for name in common}, "versions": versions(), "commit": commit()},
+        "run": {**run, "propensities": True} if config.propensities else run,  # without, files are as they were
         "env": list(config.env),
         "agents": list(config.agents),
         "tasks": config.tasks,

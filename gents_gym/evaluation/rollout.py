@@ -12,14 +12,24 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from gents_gym.checks import InputError, check_actions, check_choice, check_count, check_integer
+from gents_gym.checks import (
+    InputError,
+    TaskError,
+    check_actions,
+    check_array,
+    check_choice,
+    check_count,
+    check_flag,
+    check_integer,
+)
 from gents_gym.construct import get_policy, make_agent
 from gents_gym.evaluation.regret import oracle_actions, regret
 from gents_gym.likelihoods import BERNOULLI
 from gents_gym.randomness import stream
-from gents_gym.types import Agent, PolicyClass, Privileged, TaskInfo, Tasks, identity
+from gents_gym.types import Agent, PolicyClass, Privileged, RandomisedAgent, TaskInfo, Tasks, identity
 
 QUANTILES = (0.5, 0.9, 0.99)
+SUM_TOLERANCE = 1e-6  # of probabilities: agents may compute them in single precision
 MOST_BEST_FITS = 64  # blocks of tasks whose oracles' actions are kept
 
 
@@ -34,6 +44,7 @@ class Rollout:
     privileged: bool = False  # whether the agent knew what no agent may know
     seconds: float = math.nan  # that the agent itself took, in all; it differs from run to run
     tasks: tuple[str, ...] = ()  # which tasks these are: the sha256 of each block of them, or its stream without tables
+    propensities: np.ndarray | None = None  # of the played actions, (B, T), if they were asked for; NaN after the end
 
     def cumulative(self, name: str) -> np.ndarray:
         """Return a regret ("oracle", "expected", "best") or "reward" summed up to each step, (B, T)."""
@@ -75,12 +86,15 @@ def pad(record: Rollout, steps: int) -> Rollout:
         return np.pad(array, ((0, 0), (0, steps - array.shape[1])), constant_values=value)
 
     regret = {name: longer(array, np.nan) for name, array in record.regret.items()}
-    return replace(record, actions=longer(record.actions, -1), rewards=longer(record.rewards, np.nan), regret=regret)
+    told = None if record.propensities is None else longer(record.propensities, np.nan)
+    actions, rewards = longer(record.actions, -1), longer(record.rewards, np.nan)
+    return replace(record, actions=actions, rewards=rewards, regret=regret, propensities=told)
 
 
 def join(parts: Sequence[Rollout]) -> Rollout:
     """Return one record of the tasks of all ``parts``, in order; shorter ones end earlier in it."""
     parts = [pad(part, max(part.actions.shape[1] for part in parts)) for part in parts]
+    propensities = [part.propensities for part in parts if part.propensities is not None]
     return Rollout(
         np.concatenate([part.actions for part in parts]),
         np.concatenate([part.rewards for part in parts]),
@@ -89,6 +103,7 @@ def join(parts: Sequence[Rollout]) -> Rollout:
         any(part.privileged for part in parts),
         sum(part.seconds for part in parts),
         tuple(block for part in parts for block in part.tasks),
+        np.concatenate(propensities) if len(propensities) == len(parts) else None,
     )
 
 
@@ -101,6 +116,7 @@ def rollout(
     indices: Sequence[int] | None = None,
     max_steps: int | None = None,
     on_step: Callable[[], None] | None = None,
+    propensities: bool = False,
 ) -> Rollout:
     """Play one episode in each of B slots.
 
@@ -114,12 +130,16 @@ def rollout(
             reset with ``seed + indices[0]``, which for ``SyncVectorEnv`` seeds the slots with seed + index.
         max_steps: Stop after so many decisions; None: at the episodes' end.
         on_step: Called after every decision, for a progress bar.
+        propensities: Ask the agent for the probability of each action that it plays; one without ``probabilities``
+            is refused. Asking changes no action and adds to the agent's time.
     """
     if not isinstance(envs, VectorEnv):
         raise InputError(f"envs must be a vector environment, as gym.make_vec makes, got {envs!r}")
     agent = make_agent(agent) if isinstance(agent, str) else agent
     if not isinstance(agent, Agent):
         raise InputError(f"agent must have reset, act and observe, or be an agent's id, got {agent!r}")
+    if check_flag("propensities", propensities):
+        check_randomised(agent, repr(agent))
     check_observations(envs)
     n_tasks = envs.num_envs
     indices = range(n_tasks) if indices is None else indices
@@ -143,10 +163,11 @@ def rollout(
     info = task_info(envs, observation, shown, tasks)
     clock = _Clock()
     clock.time(agent.reset, info, [stream(seed, "agent", index) for index in indices])
-    actions, rewards = _play(envs, agent, info, observation["context"].copy(), max_steps, on_step, clock)
+    context = observation["context"].copy()
+    actions, rewards, told = _play(envs, agent, info, context, max_steps, on_step, clock, propensities)
     found = {} if tasks is None else regret(tasks, actions, _best_fit(tasks, oracle))
     which = f"seed {seed}" if tasks is None else tasks.content_hash
-    return Rollout(actions, rewards, found, indices, privileged, clock.seconds, (which,))
+    return Rollout(actions, rewards, found, indices, privileged, clock.seconds, (which,), told)
 
 
 _BEST_FITS: dict[tuple[str, str], np.ndarray] = {}  # by tasks and oracle, the latest
@@ -218,13 +239,18 @@ def _play(
     max_steps: int | None,
     on_step: Callable[[], None] | None,
     clock: _Clock,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the actions and rewards, (B, t) each."""
+    propensities: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return the actions, rewards and, if asked for, the actions' probabilities, (B, t) each."""
     live = np.ones(envs.num_envs, np.bool_)
     actions: list[np.ndarray] = []
     rewards: list[np.ndarray] = []
+    told: list[np.ndarray] = []
     while live.any() and len(actions) != max_steps:
+        chances = clock.time(agent.probabilities, context) if propensities else None  # type: ignore[attr-defined]
         action = check_actions(clock.time(agent.act, context), len(info), info.n_actions)
+        if propensities:
+            told.append(np.where(live, played_probabilities(chances, action, info.n_actions), np.nan))
         observation, reward, terminated, truncated, step_info = envs.step(action)
         actions.append(np.where(live, action, -1))  # before observe: an agent may use its array again
         rewards.append(np.where(live, reward, np.nan))
@@ -235,7 +261,28 @@ def _play(
         context = observation["context"].copy()  # an environment may reuse its buffers
         if on_step is not None:
             on_step()
-    return np.stack(actions, axis=1), np.stack(rewards, axis=1)
+    return np.stack(actions, axis=1), np.stack(rewards, axis=1), np.stack(told, axis=1) if told else None
+
+
+def check_randomised(agent: Agent, name: str) -> None:
+    """Raise unless the agent can say with which probabilities it plays."""
+    if not isinstance(agent, RandomisedAgent):
+        raise InputError(f"propensities need agents with probabilities(context), which agent {name} does not have")
+
+
+def played_probabilities(probabilities: Any, action: np.ndarray, n_actions: int) -> np.ndarray:
+    """Return the probabilities of the actions (B,), or raise unless they are taken from distributions (B, A)."""
+    name, shape = "what the agent's probabilities returns", (len(action), n_actions)
+    chances = check_array(name, probabilities, "(B, A)", shape, np.float64, per_task=1)
+    wrong = (chances < 0).any(axis=1) | (np.abs(chances.sum(axis=1) - 1) > SUM_TOLERANCE)
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise TaskError(f"{name} must be at least 0 and sum to 1 over actions, got {chances[i]}", i)
+    played: np.ndarray = chances[np.arange(len(action)), action]
+    if not played.all():
+        i = int(played.argmin())
+        raise TaskError(f"{name} must be above 0 for the action that is played, got 0 for action {action[i]}", i)
+    return played
 
 
 def observed_outcomes(info: dict[str, Any], reward: np.ndarray) -> np.ndarray:

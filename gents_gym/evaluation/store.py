@@ -84,6 +84,8 @@ def cell_bytes(cell: Cell, record: Rollout, tasks: str | None) -> bytes:
     }
     for name, steps in record.regret.items():
         columns[f"regret_{name}"] = _lists(steps.astype(np.float32))
+    if record.propensities is not None:
+        columns["propensities"] = _lists(record.propensities.astype(np.float32))
     return table_bytes(pa.table(columns), {"format": FORMAT, "cell": cell.label, "task_sha256": tasks})
 
 
@@ -107,6 +109,7 @@ def _record(table: pa.Table) -> Rollout:
         {name.removeprefix("regret_"): steps(name, np.float64) for name in regrets},
         tuple(table["task"].to_pylist()),
         table["privileged"][0].as_py(),
+        propensities=steps("propensities", np.float64) if "propensities" in table.column_names else None,
     )
 
 
@@ -159,6 +162,8 @@ def _check_table(table: pa.Table, cell: Cell, has_regret: bool) -> None:
     kinds = {field.name: field.type for field in table.schema}
     names = [name.removeprefix("regret_") for name in kinds if name.startswith("regret_")]
     numbers = {f"regret_{name}": pa.list_(ELEMENT) for name in names}
+    if cell.run.get("propensities", False):
+        numbers["propensities"] = pa.list_(ELEMENT)
     known = (REGRETS[:1], REGRETS) if has_regret else ((),)
     if kinds != {**COLUMNS, **numbers} or tuple(names) not in known:
         raise ValueError(f"its columns are {kinds}")
@@ -216,8 +221,9 @@ def _read_manifest(out: Path) -> Manifest:
 
 def _check_same_run(out: Path, there: Manifest, here: Manifest) -> None:
     """Raise, naming what differs, unless the cells of both manifests belong together."""
+    names = [name for name in {**here["run"], **there["run"]} if name != "versions"]
     pairs = {
-        **{name: (there["run"].get(name), value) for name, value in here["run"].items() if name != "versions"},
+        **{name: (there["run"].get(name), here["run"].get(name)) for name in names},
         **{name: (there["run"]["versions"].get(name), value) for name, value in here["run"]["versions"].items()},
     }
     differ = [f"{name} is {old!r} there, {new!r} here" for name, (old, new) in pairs.items() if old != new]

@@ -19,7 +19,7 @@ from gents_gym.evaluation.cell import Played, play
 from gents_gym.evaluation.environments import make_envs
 from gents_gym.evaluation.grid import cells, plan
 from gents_gym.evaluation.regret import REGRETS
-from gents_gym.evaluation.sealed import check_figure
+from gents_gym.evaluation.sealed import check_figure, read_table, table_bytes
 from gents_gym.files import PART
 from gents_gym.report.figures import draw_regret
 from gents_gym.tasks.synthetic import Synthetic
@@ -505,3 +505,32 @@ def test_what_is_no_path(place):
     for call in (lambda: evaluate(config("linucb"), place), lambda: load_results(place)):
         with pytest.raises(InputError, match="out must be a path, got"):
             call()
+
+
+def test_propensities_are_kept_on_request(out, tmp_path):
+    asked = config("random", "lints(votes=4)", propensities=True)
+    found = evaluate(asked, tmp_path / "asked", workers=1)
+    record, plain = found.records[SMALL]["random"], load_results(out).records[SMALL]["linucb"]
+    assert plain.propensities is None
+    np.testing.assert_allclose(record.propensities, 1 / 3, rtol=1e-6)
+    assert {*found.records[SMALL]["lints(votes=4)"].propensities.flat} <= {0.25, 0.5, 0.75, 1.0}
+    again = load_results(tmp_path / "asked").records[SMALL]["random"]
+    assert np.array_equal(again.propensities, record.propensities)
+    assert "propensities" in pq.read_table(tmp_path / "asked" / "results.parquet").column_names
+    evaluate(asked, tmp_path / "asked", workers=1)  # the same command goes on
+    for there, here in ((tmp_path / "asked", config("random")), (out, config("linucb", propensities=True))):
+        with pytest.raises(InputError, match=r"propensities is (True there, None|None there, True) here"):
+            evaluate(here, there, workers=1)
+    (cell, *_) = sorted((tmp_path / "asked" / "cells").glob("*.parquet"))
+    table, label = read_table(cell)
+    cell.write_bytes(table_bytes(table.drop_columns("propensities"), label))
+    with pytest.raises(InputError, match="is damaged or not of this evaluation"):
+        load_results(tmp_path / "asked")
+
+
+def test_agents_that_cannot_tell_propensities_are_refused(tmp_path, monkeypatch):
+    (tmp_path / "silent.py").write_text(EDITED.format(action=0))
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match="which agent 'silent:Same' does not have"):
+        evaluate(config("random", "silent:Same", propensities=True), tmp_path / "new", workers=1)
+    assert not (tmp_path / "new").exists()
