@@ -12,10 +12,10 @@ from gents_gym.testing import check_agent
 from gents_gym.types import Fittable
 
 ID, T = "gents_gym/Synthetic-v0", 40
-# Agents whose probabilities are votes: few of them, for time.
-FEW_VOTES = {name: f"{name}(votes=4)" for name in ("ts-gen", "gen-ucb", "exact-twin")}
+# Few votes and few tables, for time.
+QUICK = {name: f"{name}(votes=4)" for name in ("ts-gen", "gen-ucb", "exact-twin")} | {"ids": "ids(samples=4, m=8)"}
 VARIANTS = [
-    *(FEW_VOTES.get(name, name) for name in registry.AGENTS),
+    *(QUICK.get(name, name) for name in registry.AGENTS),
     "linucb(intercept=True)",
     "lints(intercept=True)",
     "lints(prior=fitted)",
@@ -78,7 +78,8 @@ def test_every_agent_keeps_the_contract(spec):
     assert check_agent(agent, steps=steps, may_part=MAY_PART.get(spec, 0)) is None
 
 
-SIZED = ("bayes", "fitted", "greedy", "softmax", "gen", "neural", "sb3")  # fitted to, or trained for, the default sizes
+# Fitted to, or trained for, the default sizes.
+SIZED = ("bayes", "fitted", "greedy", "softmax", "squarecb", "ids", "gen", "neural", "sb3")
 
 
 @pytest.mark.parametrize("spec", [spec for spec in VARIANTS if not any(part in spec for part in SIZED)])

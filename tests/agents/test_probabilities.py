@@ -42,7 +42,7 @@ def test_formulas():
     assert (agent.probabilities(context) == 0.25).all()
 
 
-@pytest.mark.parametrize("spec", ["oracle", "linucb", "greedy"])
+@pytest.mark.parametrize("spec", ["oracle", "linucb", "greedy", "bayes-ucb(model=exact)"])
 def test_what_is_certain_is_played(spec):
     agent, context = ready(spec)
     chances = agent.probabilities(context)
