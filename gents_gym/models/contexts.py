@@ -42,15 +42,19 @@ def pick_seen(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarra
 
     After t contexts, a pick is one of the task's own with probability t / (α + t).
     """
-    n_seen = sources.n_seen
-    share = n_seen / (sources.alpha + n_seen) if sources.n_bank else 1.0
-    picks = stack([-1 - rng.integers(n_seen, size=(draws, count)) for rng in rngs])
+    share = sources.n_seen / (sources.alpha + sources.n_seen) if sources.n_bank else 1.0
+    picks = pick_own(sources, count, draws, rngs)
     if share == 1:
         return picks
     for task, rng in zip(picks, rngs, strict=True):
         other = rng.random(task.shape) >= share
         task[other] = rng.integers(sources.n_bank, size=int(other.sum()))
     return picks
+
+
+def pick_own(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarray:
+    """Pick from the task's own contexts, all equally likely."""
+    return stack([-1 - rng.integers(sources.n_seen, size=(draws, count)) for rng in rngs])
 
 
 def pick_given(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarray:
@@ -68,6 +72,7 @@ def pick_given(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarr
 CONTEXT_MODELS: dict[str, Callable[[Sources, int, int, Rngs], np.ndarray]] = {
     "bank": pick_bank,
     "seen": pick_seen,
+    "own": pick_own,
     "given": pick_given,
 }
 

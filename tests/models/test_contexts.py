@@ -12,6 +12,7 @@ from gents_gym.models.contexts import (
     default_contexts,
     pick_bank,
     pick_given,
+    pick_own,
     pick_seen,
 )
 
@@ -57,6 +58,11 @@ def test_the_ends_of_the_urn(sources, chances):
     assert_frequencies(pick_seen(sources, MANY, 1, rngs()), chances)
 
 
+def test_own_contexts_are_equally_likely_whatever_the_bank_s_mass():
+    picks = pick_own(Sources(4, 3, 0, np.inf), MANY, 1, rngs())
+    assert_frequencies(picks, {-1: 1 / 3, -2: 1 / 3, -3: 1 / 3})
+
+
 def test_known_contexts_come_in_order_and_then_the_default():
     sources = Sources(3, 2, 5, 0.0)
     picks = pick_given(sources, 3, 2, rngs())
@@ -93,4 +99,4 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(InputError, match="unknown context model 'sen'; did you mean 'seen'"):
         check_contexts("sen")
     assert check_contexts(None) is None
-    assert [check_contexts(name) for name in CONTEXT_MODELS] == [None] * 3
+    assert [check_contexts(name) for name in CONTEXT_MODELS] == [None] * 4
