@@ -5,11 +5,13 @@ of the task itself. So a context is mapped to features once, however often it is
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gents_gym.checks import InputError, check_choice
+
+OWN_ALPHA = 8.0  # mass of the bank in the urn of the context model "own", in contexts
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,9 @@ def pick_seen(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarra
 
     After t contexts, a pick is one of the task's own with probability t / (α + t).
     """
-    share = sources.n_seen / (sources.alpha + sources.n_seen) if sources.n_bank else 1.0
-    picks = pick_own(sources, count, draws, rngs)
+    n_seen = sources.n_seen
+    share = n_seen / (sources.alpha + n_seen) if sources.n_bank else 1.0
+    picks = stack([-1 - rng.integers(n_seen, size=(draws, count)) for rng in rngs])
     if share == 1:
         return picks
     for task, rng in zip(picks, rngs, strict=True):
@@ -53,8 +56,8 @@ def pick_seen(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarra
 
 
 def pick_own(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarray:
-    """Pick from the task's own contexts, all equally likely."""
-    return stack([-1 - rng.integers(sources.n_seen, size=(draws, count)) for rng in rngs])
+    """Pick as by :func:`pick_seen` with a small mass of the bank, however alike contexts were in training."""
+    return pick_seen(replace(sources, alpha=OWN_ALPHA), count, draws, rngs)
 
 
 def pick_given(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarray:

@@ -58,9 +58,11 @@ def test_the_ends_of_the_urn(sources, chances):
     assert_frequencies(pick_seen(sources, MANY, 1, rngs()), chances)
 
 
-def test_own_contexts_are_equally_likely_whatever_the_bank_s_mass():
-    picks = pick_own(Sources(4, 3, 0, np.inf), MANY, 1, rngs())
-    assert_frequencies(picks, {-1: 1 / 3, -2: 1 / 3, -3: 1 / 3})
+@pytest.mark.parametrize("alpha", [0.0, np.inf])
+def test_own_contexts_outweigh_the_bank_whatever_its_mass(alpha):
+    picks = pick_own(Sources(4, 24, 0, alpha), MANY, 1, rngs())
+    own = {-1 - i: 1 / 32 for i in range(24)}
+    assert_frequencies(picks, {**own, **dict.fromkeys(range(4), 1 / 16)})  # the bank's share is 8 of 32
 
 
 def test_known_contexts_come_in_order_and_then_the_default():
