@@ -29,6 +29,7 @@ AGENTS = {
     "gen-ucb": "gents_gym.agents.ts_gen:GenUCB",
     "bayes-ucb": "gents_gym.agents.bayes_ucb:BayesUCB",
     "ids": "gents_gym.agents.ids:IDS",
+    "gen-kg": "gents_gym.agents.gen_kg:GenKG",
     "exact-twin": "gents_gym.agents.exact_twin:ExactTwin",
     "per-task": "gents_gym.agents.per_task:PerTask",
     "callable": "gents_gym.agents.adapters.callable:from_callable",

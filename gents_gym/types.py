@@ -524,7 +524,7 @@ class Belief(Protocol):
             rows: Rows to impute, the current one first, below the rows of earlier decisions, in which only observed
                 cells then count; None: the whole table up to the horizon, in which every missing cell is imputed.
             draws: M, tables of each task.
-            contexts: Where contexts to come are drawn from: "bank", "seen" or "given"; None: the model's default.
+            contexts: Where contexts to come are drawn from: bank, seen, own or given; None: the model's default.
             actions: The actions whose columns are completed, (B, n); None: all A.
         """
         ...
@@ -543,6 +543,37 @@ class Belief(Protocol):
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Take a state that :meth:`state` returned in the place of the present one."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """What further observations of each action in the current context would be worth, by C imagined contexts.
+
+    Attributes:
+        gains: How much the mean best prediction would rise by k observations, for n numbers k, (B, A, n).
+        shares: How often the action has the best prediction, (B, A). Each imagined context counts as much as an
+            observation there says of the current one: by the squared correlation of the action's mean rewards in the
+            two under the belief. So it is a rate at which greedy play learns the same.
+    """
+
+    gains: np.ndarray
+    shares: np.ndarray
+
+
+@runtime_checkable
+class LooksAhead(Protocol):
+    """A belief with a quick way to its outlook; for others, forks observe imagined outcomes."""
+
+    def look_ahead(self, context: np.ndarray, counts: np.ndarray, size: int, contexts: str | None = None) -> Outlook:
+        """Return what further observations would be worth.
+
+        Args:
+            context: The current contexts, (B, D).
+            counts: Numbers of observations, rising, (n,).
+            size: C, contexts that are imagined.
+            contexts: Where they come from, as in :meth:`Belief.complete`.
+        """
         ...
 
 

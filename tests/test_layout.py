@@ -136,7 +136,7 @@ def test_tests_elsewhere_are_there():
 
 ASKS = {"hasattr", "getattr", "isinstance", "issubclass", "type", "callable", "vars", "dir"}
 OF_A_MODEL = re.compile("model|belief|kernel", re.IGNORECASE)
-USABLE = {"load", "contexts"}  # of gents_gym.models: models by name, and the names of context models
+USABLE = {"load", "contexts", "lookahead"}  # of gents_gym.models: models by name, context models, what any belief can
 
 
 def probes(source):

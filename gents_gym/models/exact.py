@@ -147,7 +147,7 @@ class ExactBelief:
     ) -> Completion:
         """Return completed tables: coefficients from their posterior, then the missing outcomes.
 
-        Contexts to come are nature's own unless "seen" or "given" is named.
+        Contexts to come are nature's own unless "own", "seen" or "given" is named.
         """
         check_integer("draws", draws, 1)
         ledger, n_tasks = self._ledger, len(self._info)
@@ -228,7 +228,7 @@ class ExactBelief:
             each = zip(own, self._rngs, strict=True)
             new = np.stack([_draw_contexts(mine, shape, spread, rng) for mine, rng in each])
         else:
-            check_choice("context model of p*:", contexts, ["seen", "given"])
+            check_choice("context model of p*:", contexts, ["own", "seen", "given"])
             sources = Sources(0, t + 1, self._ledger.n_known, 0.0)
             picks = CONTEXT_MODELS[contexts](sources, shape[1], draws, self._rngs)
             new = self._ledger.contexts[np.arange(len(own))[:, None, None], -1 - picks]
