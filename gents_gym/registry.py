@@ -6,12 +6,14 @@ from typing import Any
 TASKS = {
     "synthetic": "gents_gym.tasks.synthetic:Synthetic",
     "news": "gents_gym.tasks.news:News",
+    "imagined": "gents_gym.models.imagined:Imagined",
 }
 
 # Gymnasium environments: the id, and the arguments that it is registered with.
 ENVIRONMENTS = {
     "gents_gym/Synthetic-v0": {"tasks": "synthetic"},
     "gents_gym/News-v0": {"tasks": "news"},
+    "gents_gym/Imagined-v0": {"tasks": "imagined"},
 }
 
 # Agents; other distributions add theirs through the entry-point group "gents_gym.agents".

@@ -63,6 +63,11 @@ class BernoulliKernel(FilterKernel):
         """Return P(Y=1) for known predictors, (..., 1) to (...)."""
         return np.asarray(expit(predictors[..., 0]))
 
+    def predict(self, state: FilterState, contexts: np.ndarray) -> np.ndarray:
+        """Return P(Y=1) of every action, (B, C, D) to (B, C, A); other tasks do not change its rounding."""
+        mean, spread = self.moments(state, contexts)
+        return self.given(mean / np.sqrt(1 + (np.pi / 8) * spread[..., 0]))
+
     def absorb(
         self,
         state: FilterState,
