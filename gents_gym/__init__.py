@@ -56,6 +56,7 @@ __all__ = [
     "TaskDistribution",
     "TaskInfo",
     "Tasks",
+    "TuneConfig",
     "VectorPreviousStep",
     "VectorRecordRegret",
     "calibrate",
@@ -71,6 +72,7 @@ __all__ = [
     "rollout",
     "testing",
     "train",
+    "tune",
 ]
 __version__ = "0.1.0"
 
@@ -87,6 +89,8 @@ _LAZY = {  # what needs torch, joblib or pyarrow is imported when it is asked fo
     "RowSets": "gents_gym.training.data",
     "preset_config": "gents_gym.training.config",
     "train": "gents_gym.training.loop",
+    "TuneConfig": "gents_gym.tuning.config",
+    "tune": "gents_gym.tuning.tune",
 }
 
 

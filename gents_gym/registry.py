@@ -29,6 +29,7 @@ AGENTS = {
     "ts-gen": "gents_gym.agents.ts_gen:TSGen",
     "gen-ucb": "gents_gym.agents.ts_gen:GenUCB",
     "bayes-ucb": "gents_gym.agents.bayes_ucb:BayesUCB",
+    "auto": "gents_gym.agents.auto:Auto",
     "exact-twin": "gents_gym.agents.exact_twin:ExactTwin",
     "per-task": "gents_gym.agents.per_task:PerTask",
     "callable": "gents_gym.agents.adapters.callable:from_callable",
@@ -37,6 +38,23 @@ AGENTS = {
     "vw": "gents_gym.agents.adapters.vw:vw",
     "sb3": "gents_gym.agents.adapters.sb3:SB3",
 }
+
+# Agents on a model that ``gents-gym tune`` compares by default; those whose id is not registered are left out.
+TUNED = (
+    "greedy",
+    "epsilon-greedy(epsilon=0.02)",
+    "softmax(temperature=0.01)",
+    "softmax(temperature=0.02)",
+    "softmax(temperature=0.05)",
+    "ts-gen",
+    "ts-gen(samples=8, m=64)",
+    "gen-ucb(quantile=0.6)",
+    "gen-ucb",
+    "gen-ucb(quantile=0.9)",
+    "gen-kg(c=0.1)",
+    "gen-kg(c=0.3)",
+    "gen-kg(c=1.0)",
+)
 
 # Kinds of model p_θ; other distributions add theirs through the entry-point group "gents_gym.models".
 MODELS = {

@@ -86,9 +86,14 @@ def read_banks(model: Any, name: Any, contexts: str | float | None) -> Banks:
         contexts: The law of contexts: "bank", "seen" or a number in [0, 1]; None: "seen".
     """
     actions, bank = (_read_bank(model, name, kept) for kept in ("action_bank", "bank"))
-    urn = float(getattr(model, "urn", 0.0))
-    alpha = 1 / urn - 1 if urn > 0 else math.inf
+    alpha = urn_mass(model)
     return Banks(actions, bank, context_law(contexts, alpha), alpha, getattr(model, "space", None))
+
+
+def urn_mass(model: Any) -> float:
+    """Return α, the mass of the bank in a model's urn of contexts; ∞ if it has none."""
+    urn = float(getattr(model, "urn", 0.0))
+    return 1 / urn - 1 if urn > 0 else math.inf
 
 
 def _read_bank(model: Any, name: Any, bank: str) -> np.ndarray:

@@ -42,7 +42,7 @@ def imagine_tables(
     outcomes, means = [], []
     for first in range(0, len(rngs), size):
         part = slice(first, first + size)
-        more = [rng.integers(n_rows, size=further or 0) for rng in rngs[part]]
+        more = [rng.spawn(1)[0].integers(n_rows, size=further or 0) for rng in rngs[part]]  # tables do not show it
         rows = np.stack([np.concatenate([x, x[which]]) for x, which in zip(contexts[part], more, strict=True)])
         info = TaskInfo(
             action_features[part],

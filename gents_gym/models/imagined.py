@@ -96,7 +96,7 @@ class Imagined:
     def sample_actions(self, seed: int, indices: Sequence[int], n_rows: int, split: str = "train") -> ActionRows:
         """Return ``n_rows`` rows of each of the single actions at ``indices`` of the stream."""
         self._check_memory(indices, 1, check_integer("n_rows", n_rows, 1))
-        rngs = [stream(seed, "imagined", index, split).spawn(1)[0] for index in indices]  # not those of tasks
+        rngs = [stream(seed, "imagined", index, split).spawn(2)[1] for index in indices]  # not those of tasks
         features, contexts, outcomes, _ = self._draw([(seed, i, split) for i in indices], rngs, 1, n_rows, None)
         return ActionRows(
             features[:, 0],

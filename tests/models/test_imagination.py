@@ -81,7 +81,7 @@ def test_learned_means_are_the_posterior_means_of_all_rows():
     (features, contexts), (outcomes, means) = draw(model, further=further)
     for i in range(B):
         rng = np.random.default_rng(i)
-        more = rng.integers(T, size=further)
+        more = rng.spawn(1)[0].integers(T, size=further)
         x = np.concatenate([contexts[i], contexts[i][more]]).astype(np.float64)
         rows = np.concatenate([np.ones((len(x), 1)), x], axis=1)
         centre, variance = SETTING.truth.prior(features[i])
@@ -118,6 +118,11 @@ def test_chunks_do_not_show(monkeypatch):
     monkeypatch.setattr("gents_gym.models.imagination.CELLS", 2 * A * (T + 30))
     for one, other in zip(whole, draw(model, 5)[1], strict=True):
         assert np.allclose(one, other, atol=1e-6)
+
+
+def test_rows_beyond_the_table_do_not_change_it():
+    model = Shy(ExactModel(SETTING.truth))
+    assert np.array_equal(draw(model, further=0)[1][0], draw(model, further=20)[1][0])
 
 
 def test_no_means_are_learned_if_none_are_wanted():
