@@ -76,7 +76,8 @@ def test_every_agent_keeps_the_contract(spec):
     assert check_agent(agent, steps=steps, may_part=MAY_PART.get(spec, 0)) is None
 
 
-SIZED = ("bayes", "fitted", "greedy", "softmax", "gen", "neural", "sb3")  # fitted to, or trained for, the default sizes
+# Fitted to, trained or tuned for the default sizes.
+SIZED = ("auto", "bayes", "fitted", "greedy", "softmax", "gen", "neural", "sb3")
 
 
 @pytest.mark.parametrize("spec", [spec for spec in VARIANTS if not any(part in spec for part in SIZED)])
