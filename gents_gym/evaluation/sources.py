@@ -29,13 +29,13 @@ def code_hashes(*specs: str) -> dict[str, str]:
 
 
 def _files(spec: str) -> Iterator[tuple[str, Path]]:
-    name, options = parse_spec(spec)
-    for target in TARGET.findall(f"{agent_ids().get(name, '')} {spec}"):
+    (name, options), agents = parse_spec(spec), agent_ids()
+    for target in TARGET.findall(f"{agents.get(name, '')} {spec}"):
         for module in _modules(target):
             if module.partition(".")[0] not in COVERED and (path := _source(module)) is not None:
                 yield module, path
     kept = {"corpus": "manifest.json"}
-    if name not in agent_ids():  # an agent's model is among its weights
+    if name not in agents:  # an agent's model is among its weights
         kept["model"] = "config.json"
     for option, file in kept.items():
         folder = options.get(option)

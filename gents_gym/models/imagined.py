@@ -69,7 +69,7 @@ class Imagined:
 
     def sample(self, seed: int, indices: Sequence[int], split: str = "test") -> Tasks:
         """Return the tasks at ``indices`` of the stream (seed, split)."""
-        self._check_memory(indices, self.n_actions, self.horizon)
+        self._check_memory(indices, self.n_actions, self.horizon, self.further)
         options = [getattr(self, one.name) for one in fields(self) if one.name not in ("model", "loaded", "source")]
         key = (_weights_digest(self.loaded), *options, seed, split, *indices)
         if key[0] is None:
@@ -95,7 +95,7 @@ class Imagined:
 
     def sample_actions(self, seed: int, indices: Sequence[int], n_rows: int, split: str = "train") -> ActionRows:
         """Return ``n_rows`` rows of each of the single actions at ``indices`` of the stream."""
-        self._check_memory(indices, 1, check_integer("n_rows", n_rows, 1))
+        self._check_memory(indices, 1, check_integer("n_rows", n_rows, 1), 0)
         rngs = [stream(seed, "imagined", index, split).spawn(2)[1] for index in indices]  # not those of tasks
         features, contexts, outcomes, _ = self._draw([(seed, i, split) for i in indices], rngs, 1, n_rows, None)
         return ActionRows(
@@ -136,10 +136,11 @@ class Imagined:
             raise InputError(f"setting must show what its p* is about for model 'exact', got {self.setting!r}")
         return Setting(distribution, (rows.action_features.shape[1], rows.contexts.shape[2]), rows.space)
 
-    def _check_memory(self, indices: Sequence[int], n_actions: int, n_rows: int) -> None:
+    def _check_memory(self, indices: Sequence[int], n_actions: int, n_rows: int, further: int) -> None:
+        """Raise if the tasks, or the rows that the means of one are learned from, are more than memory holds."""
         n_tasks, (size, dim) = check_count("indices", indices), self.source.sizes
-        n_bytes = 4 * n_tasks * (n_actions * size + n_rows * (dim + 2 * n_actions))
-        check_memory(n_bytes, tasks=n_tasks, n_actions=n_actions, rows=n_rows)
+        numbers = n_tasks * (n_actions * size + n_rows * (dim + 2 * n_actions)) + further * (dim + n_actions)
+        check_memory(4 * numbers, tasks=n_tasks, n_actions=n_actions, rows=n_rows, further=further)
 
 
 def _load(model: Any, setting: TaskDistribution | None) -> Any:

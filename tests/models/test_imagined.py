@@ -151,6 +151,7 @@ def test_a_model_without_training_actions(tmp_path):
         gym.make(ID, model=str(folder))
 
 
-def test_sizes_beyond_memory():
-    with pytest.raises(InputError, match=r"rows=1000000000000 must fit into this machine's"):
-        Imagined(horizon=10**12).sample(0, [0])
+@pytest.mark.parametrize("option", ["horizon", "further"])
+def test_sizes_beyond_memory(option):
+    with pytest.raises(InputError, match=r"=1000000000000.* must fit into this machine's"):
+        Imagined(**{option: 10**12}).sample(0, [0])
