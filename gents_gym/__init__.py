@@ -58,6 +58,7 @@ __all__ = [
     "TaskDistribution",
     "TaskInfo",
     "Tasks",
+    "TuneConfig",
     "VectorPreviousStep",
     "VectorRecordRegret",
     "calibrate",
@@ -73,6 +74,7 @@ __all__ = [
     "rollout",
     "testing",
     "train",
+    "tune",
 ]
 __version__ = "0.1.0"
 
@@ -89,6 +91,8 @@ _LAZY = {  # what needs torch, joblib or pyarrow is imported when it is asked fo
     "RowSets": "gents_gym.training.data",
     "preset_config": "gents_gym.training.config",
     "train": "gents_gym.training.loop",
+    "TuneConfig": "gents_gym.tuning.config",
+    "tune": "gents_gym.tuning.tune",
 }
 
 

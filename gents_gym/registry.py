@@ -6,12 +6,14 @@ from typing import Any
 TASKS = {
     "synthetic": "gents_gym.tasks.synthetic:Synthetic",
     "news": "gents_gym.tasks.news:News",
+    "imagined": "gents_gym.models.imagined:Imagined",
 }
 
 # Gymnasium environments: the id, and the arguments that it is registered with.
 ENVIRONMENTS = {
     "gents_gym/Synthetic-v0": {"tasks": "synthetic"},
     "gents_gym/News-v0": {"tasks": "news"},
+    "gents_gym/Imagined-v0": {"tasks": "imagined"},
 }
 
 # Agents; other distributions add theirs through the entry-point group "gents_gym.agents".
@@ -30,6 +32,7 @@ AGENTS = {
     "bayes-ucb": "gents_gym.agents.bayes_ucb:BayesUCB",
     "ids": "gents_gym.agents.ids:IDS",
     "gen-kg": "gents_gym.agents.gen_kg:GenKG",
+    "auto": "gents_gym.agents.auto:Auto",
     "exact-twin": "gents_gym.agents.exact_twin:ExactTwin",
     "per-task": "gents_gym.agents.per_task:PerTask",
     "callable": "gents_gym.agents.adapters.callable:from_callable",
@@ -38,6 +41,26 @@ AGENTS = {
     "vw": "gents_gym.agents.adapters.vw:vw",
     "sb3": "gents_gym.agents.adapters.sb3:SB3",
 }
+
+# Agents on a model that ``gents-gym tune`` compares by default; those whose id is not registered are left out.
+TUNED = (
+    "greedy",
+    "epsilon-greedy(epsilon=0.02)",
+    "softmax(temperature=0.01)",
+    "softmax(temperature=0.02)",
+    "softmax(temperature=0.05)",
+    "ts-gen",
+    "ts-gen(samples=8, m=64)",
+    "gen-ucb(quantile=0.6)",
+    "gen-ucb",
+    "gen-ucb(quantile=0.9)",
+    "bayes-ucb",
+    "bayes-ucb(kappa=0.2)",
+    "bayes-ucb(kappa=1.0)",
+    "gen-kg(c=0.1)",
+    "gen-kg(c=0.3)",
+    "gen-kg(c=1.0)",
+)
 
 # Kinds of model p_θ; other distributions add theirs through the entry-point group "gents_gym.models".
 MODELS = {

@@ -578,6 +578,18 @@ class LooksAhead(Protocol):
 
 
 @runtime_checkable
+class DrawsMeans(Protocol):
+    """A belief that draws outcomes from expectations, and can tell these."""
+
+    def complete_with_means(self, context: np.ndarray, contexts: str | None = None) -> tuple[Completion, np.ndarray]:
+        """Return one completed table of each task and the mean rewards behind it, (B, T, A).
+
+        The arguments are as in :meth:`Belief.complete`.
+        """
+        ...
+
+
+@runtime_checkable
 class Model(Protocol):
     """p_θ, learned offline: all that an agent may ask of it."""
 

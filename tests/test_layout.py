@@ -42,12 +42,13 @@ ALLOWED = {  # beside itself
     "evaluation": COMMON | {"envs", "models", "policies", "gents_gym"},
     "calibration": COMMON | {"models"},
     "report": LEAVES | {"types", "evaluation"},
+    "tuning": COMMON | {"models", "evaluation"},
     "experiments": COMMON | {"models", "training", "evaluation", "report"},
     "bench": COMMON | {"tasks", "envs", "models", "training", "policies", "agents", "evaluation"},
     "testing": COMMON | {"envs", "models", "evaluation"},
     "cli": COMMON
     | {"tasks", "models", "training", "evaluation", "report", "experiments"}
-    | {"bench", "calibration", "theory", "gents_gym"},
+    | {"bench", "calibration", "theory", "tuning", "gents_gym"},
     "__init__": COMMON | {"envs", "evaluation", "start", "testing"},
 }
 
@@ -136,7 +137,8 @@ def test_tests_elsewhere_are_there():
 
 ASKS = {"hasattr", "getattr", "isinstance", "issubclass", "type", "callable", "vars", "dir"}
 OF_A_MODEL = re.compile("model|belief|kernel", re.IGNORECASE)
-USABLE = {"load", "contexts", "lookahead"}  # of gents_gym.models: models by name, context models, what any belief can
+# Of gents_gym.models: models by name, context models, what any belief can, tuned files.
+USABLE = {"load", "contexts", "lookahead", "tuned"}
 
 
 def probes(source):

@@ -22,6 +22,7 @@ from gents_gym.cli.evaluate import Evaluate, Report, Reproduce
 from gents_gym.cli.models import MeasureLosses
 from gents_gym.cli.news import NewsCommands, NewsPrepare
 from gents_gym.cli.train import Train
+from gents_gym.cli.tune import Tune
 from gents_gym.construct import agent_ids
 
 
@@ -72,6 +73,7 @@ Command = (
     | Annotated[Report, subcommand("report")]
     | Annotated[Reproduce, subcommand("reproduce")]
     | Annotated[Train, subcommand("train")]
+    | Annotated[Tune, subcommand("tune")]
     | Annotated[MeasureLosses, subcommand("losses")]
     | Annotated[Calibrate, subcommand("calibration")]
     | Annotated[MeasureBounds, subcommand("bounds")]
@@ -107,8 +109,8 @@ def _signals() -> Iterator[None]:
 def _kept(command: Any) -> str:
     """Return what is left of a command that was stopped, and how to go on."""
     command = getattr(command, "command", command)  # of ``news``
-    if isinstance(command, Evaluate | Reproduce | Train | NewsPrepare):
-        folder = command.folder if isinstance(command, Reproduce) else command.out
+    if isinstance(command, Evaluate | Reproduce | Train | NewsPrepare | Tune):
+        folder = command.folder if isinstance(command, Reproduce | Tune) else command.out
         if folder.exists():
             return f"the same command goes on with what is in {folder}"
     return "nothing was kept; the same command starts again"

@@ -149,6 +149,17 @@ class ExactBelief:
 
         Contexts to come are nature's own unless "own", "seen" or "given" is named.
         """
+        return self._complete(context, rows, draws, contexts, actions)[0]
+
+    def complete_with_means(self, context: np.ndarray, contexts: str | None = None) -> tuple[Completion, np.ndarray]:
+        """Return one completed table of each task and the mean rewards of the drawn coefficients, (B, T, A)."""
+        table, parameters = self._complete(context, None, 1, contexts, None)
+        return table, self._model.likelihood.expected_reward(self._info.reward_fn, parameters[:, 0])
+
+    def _complete(
+        self, context: np.ndarray, rows: int | None, draws: int, contexts: str | None, actions: np.ndarray | None
+    ) -> tuple[Completion, np.ndarray]:
+        """Return completed tables and the parameters of the imputed rows' outcomes, (B, M, T', A, ...)."""
         check_integer("draws", draws, 1)
         ledger, n_tasks = self._ledger, len(self._info)
         if actions is not None:
@@ -171,10 +182,10 @@ class ExactBelief:
         np.copyto(past, ledger.outcomes[:, None, :t, None], where=known[:, None])
         features = self._model.context_features(imagined)
         if rows is None:
-            return Completion(imagined, table, None, features, t)
+            return Completion(imagined, table, None, features, t), parameters
         weights = np.ones_like(table)
         weights[:, :, :t] = known[:, None]
-        return Completion(imagined, table, weights, features, t)
+        return Completion(imagined, table, weights, features, t), parameters
 
     def fork(self, tasks: np.ndarray) -> "ExactBelief":
         """Return an independent copy of the tasks at ``tasks``, repeats allowed, with random numbers of its own."""

@@ -72,6 +72,11 @@ class BernoulliKernel(FilterKernel):
         losing, winning = (float(reward) for reward in info.reward_fn(BERNOULLI.support))
         return self.run_ahead(True, (losing, winning - losing), 0.0, state, row, rows, counts)
 
+    def predict(self, state: FilterState, contexts: np.ndarray) -> np.ndarray:
+        """Return P(Y=1) of every action, (B, C, D) to (B, C, A); other tasks do not change its rounding."""
+        mean, spread = self.moments(state, contexts)
+        return self.given(mean / np.sqrt(1 + (np.pi / 8) * spread[..., 0]))
+
     def absorb(
         self,
         state: FilterState,

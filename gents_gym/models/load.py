@@ -116,7 +116,7 @@ def resolve_model(model: Any, info: TaskInfo) -> Model:
         return ExactModel(info.truth)
     if ":" in str(model) and not is_trained(str(model)):
         return as_model(make_object("model", str(model), {}, {}))
-    return _load_fitting(model, info)
+    return fitting_model(model, info)[1]
 
 
 def begin_belief(model: Any, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> tuple[Model, Belief]:
@@ -159,8 +159,8 @@ def missing_parts(model: Any) -> list[str]:
     return [part for part in parts if not hasattr(model, part)]
 
 
-def _load_fitting(name: str | Path, info: TaskInfo) -> SequenceModel:
-    """Return the first of the models that ``name`` stands for with the tasks' sizes F and D and their likelihood."""
+def fitting_model(name: str | Path, info: TaskInfo) -> tuple[Path, SequenceModel]:
+    """Return the first of the models that ``name`` stands for with the tasks' sizes and likelihood, and its folder."""
     sizes = (info.action_features.shape[-1], info.context_dim)
     kind = parse_spec(str(name))[0] if ":" in str(name) else None
     known = []
@@ -168,7 +168,7 @@ def _load_fitting(name: str | Path, info: TaskInfo) -> SequenceModel:
         model = from_pretrained(folder, kind)
         own = (model.config.action_dim, model.config.context_dim)
         if own == sizes and model.likelihood == info.likelihood:
-            return model
+            return folder, model
         known.append(f"{folder.name} has {own[0]} and {own[1]}, {model.likelihood} outcomes")
     raise InputError(
         f"model must be trained on tasks with {sizes[0]} action features, contexts of {sizes[1]} entries and "

@@ -78,8 +78,8 @@ def test_every_agent_keeps_the_contract(spec):
     assert check_agent(agent, steps=steps, may_part=MAY_PART.get(spec, 0)) is None
 
 
-# Fitted to, or trained for, the default sizes.
-SIZED = ("bayes", "fitted", "greedy", "softmax", "squarecb", "ids", "gen", "neural", "sb3")
+# Fitted to, trained or tuned for the default sizes.
+SIZED = ("auto", "bayes", "fitted", "greedy", "softmax", "squarecb", "ids", "gen", "neural", "sb3")
 
 
 @pytest.mark.parametrize("spec", [spec for spec in VARIANTS if not any(part in spec for part in SIZED)])

@@ -60,6 +60,14 @@ def test_another_corpus_in_the_same_folder_shows(tmp_path):
     assert code_hashes(spec) == {str(tmp_path): sha256(tmp_path / "manifest.json")}
 
 
+def test_another_model_that_tasks_are_drawn_from_shows(tmp_path):
+    spec = f"gents_gym/Imagined-v0(model={tmp_path})"
+    assert code_hashes(spec) == {}
+    (tmp_path / "config.json").write_text(json.dumps({"sha256": {}}))
+    assert code_hashes(spec) == {str(tmp_path): sha256(tmp_path / "config.json")}
+    assert code_hashes(f"greedy(model={tmp_path})") == {}  # it is among the agent's weights
+
+
 def test_a_changed_checkout_has_another_commit(monkeypatch, tmp_path):
     path = tmp_path / "gents_gym" / "__init__.py"
     path.parent.mkdir()
