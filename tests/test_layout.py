@@ -33,10 +33,11 @@ ALLOWED = {  # beside itself
     "types": {"checks", "files", "likelihoods", "taskfile"},
     "construct": LEAVES | {"types"},
     "theory": COMMON | {"models", "policies", "agents", "training", "evaluation"},
+    "logs": LEAVES | {"types"},
     "tasks": LEAVES | {"types"},
     "envs": COMMON | {"tasks"},
     "models": COMMON,
-    "training": COMMON | {"tasks", "models", "gents_gym"},
+    "training": COMMON | {"logs", "tasks", "models", "gents_gym"},
     "policies": COMMON,
     "agents": COMMON | {"models", "policies"},
     "evaluation": COMMON | {"envs", "models", "policies", "gents_gym"},
@@ -47,7 +48,7 @@ ALLOWED = {  # beside itself
     "testing": COMMON | {"envs", "models", "evaluation"},
     "cli": COMMON
     | {"tasks", "models", "training", "evaluation", "report", "experiments"}
-    | {"bench", "calibration", "theory", "gents_gym"},
+    | {"bench", "calibration", "logs", "theory", "gents_gym"},
     "__init__": COMMON | {"envs", "evaluation", "start", "testing"},
 }
 
@@ -92,6 +93,10 @@ TESTED_ELSEWHERE = {  # modules without a test file of their own name, and the f
     "envs/vector.py": "envs/test_bandit.py",
     "evaluation/sealed.py": "evaluation/test_store.py",
     "experiments/": "experiments/test_reproduce.py",
+    "logs/describe.py": "cli/test_train.py",
+    "logs/encoding.py": "logs/test_record.py",
+    "logs/roles.py": "logs/test_record.py",
+    "logs/table.py": "logs/test_record.py",
     "models/categorical_kernel.py": "models/test_filter_categorical.py",
     "models/filter_bernoulli.py": "models/test_filter_kernel.py",
     "models/filter.py": "models/test_sequence.py",

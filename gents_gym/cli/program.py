@@ -18,6 +18,7 @@ from gents_gym import registry
 from gents_gym.checks import InputError
 from gents_gym.cli.bounds import MeasureBounds
 from gents_gym.cli.calibration import Calibrate
+from gents_gym.cli.data import Data
 from gents_gym.cli.evaluate import Evaluate, Report, Reproduce
 from gents_gym.cli.models import MeasureLosses
 from gents_gym.cli.news import NewsCommands, NewsPrepare
@@ -72,6 +73,7 @@ Command = (
     | Annotated[Report, subcommand("report")]
     | Annotated[Reproduce, subcommand("reproduce")]
     | Annotated[Train, subcommand("train")]
+    | Annotated[Data, subcommand("data")]
     | Annotated[MeasureLosses, subcommand("losses")]
     | Annotated[Calibrate, subcommand("calibration")]
     | Annotated[MeasureBounds, subcommand("bounds")]
