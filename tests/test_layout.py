@@ -43,12 +43,13 @@ ALLOWED = {  # beside itself
     "evaluation": COMMON | {"envs", "models", "policies", "gents_gym"},
     "calibration": COMMON | {"models"},
     "report": LEAVES | {"types", "evaluation"},
+    "offline": COMMON | {"logs", "models", "report"},
     "experiments": COMMON | {"models", "training", "evaluation", "report"},
     "bench": COMMON | {"tasks", "envs", "models", "training", "policies", "agents", "evaluation"},
     "testing": COMMON | {"envs", "models", "evaluation"},
     "cli": COMMON
     | {"tasks", "models", "training", "evaluation", "report", "experiments"}
-    | {"bench", "calibration", "logs", "theory", "gents_gym"},
+    | {"bench", "calibration", "logs", "offline", "theory", "gents_gym"},
     "__init__": COMMON | {"envs", "evaluation", "start", "testing"},
 }
 

@@ -22,6 +22,7 @@ from gents_gym.cli.data import Data
 from gents_gym.cli.evaluate import Evaluate, Report, Reproduce
 from gents_gym.cli.models import MeasureLosses
 from gents_gym.cli.news import NewsCommands, NewsPrepare
+from gents_gym.cli.offline import Offline
 from gents_gym.cli.train import Train
 from gents_gym.construct import agent_ids
 
@@ -74,6 +75,7 @@ Command = (
     | Annotated[Reproduce, subcommand("reproduce")]
     | Annotated[Train, subcommand("train")]
     | Annotated[Data, subcommand("data")]
+    | Annotated[Offline, subcommand("offline")]
     | Annotated[MeasureLosses, subcommand("losses")]
     | Annotated[Calibrate, subcommand("calibration")]
     | Annotated[MeasureBounds, subcommand("bounds")]

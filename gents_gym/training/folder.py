@@ -46,7 +46,7 @@ def split_time(logs: Logs, share: float) -> tuple[RowSets, RowSets]:
     last = len(logs) - min(max(1, round(share * len(logs))), len(logs) - 1)
     parts = (logs.choose(np.arange(last)), logs.choose(np.arange(last, len(logs))))
     rows, validation = (RowSets.from_logs(part) for part in parts)
-    return replace(rows, columns={**(rows.columns or {}), "sha256": logs.content_hash}), validation
+    return replace(rows, columns={**(rows.columns or {}), "sha256": logs.content_hash, "until": last}), validation
 
 
 @with_threads
