@@ -49,7 +49,7 @@ class _Evaluation:
     def orders(self) -> list[list[tuple[np.ndarray, np.ndarray]]]:
         """Return, for each order and stream, the places of rows to watch and of rows to play."""
         found = []
-        for number in range(self.config.orders):
+        for number in range(self.config.n_orders):
             rng = random_stream(self.config.seed, "offline", 2 + number)
             parts = []
             for stream in self.streams:

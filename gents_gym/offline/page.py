@@ -78,7 +78,7 @@ def limits(found: Answers) -> list[str]:
     """Return what cannot be concluded."""
     config, known = found.config, found.logs.propensities is not None
     n_agents = len({answer.agent for answer in found.answers})
-    return caveats(config.fixed, n_agents, known, config.orders, found.model, found.trained_on)
+    return caveats(config.fixed, n_agents, known, config.n_orders, found.model, found.trained_on)
 
 
 def write_answers(found: Answers, out: str | Path) -> Path:

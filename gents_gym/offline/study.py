@@ -31,7 +31,7 @@ class Study:
     """Rows of a log."""
     n_actions: int = 5
     """Actions of a task."""
-    orders: int = 1
+    orders: int = 4
     """Orders in which agents play a log."""
     seed: int = 0
     """Seed of tasks and logged policies."""
