@@ -122,12 +122,16 @@ def _propensities(logs: Logs) -> Iterator[str]:
     assert logs.propensities is not None
     odd, total = [], 0
     for rows, actions in logs.streams():
-        for action in actions:
-            weights = np.where(logs.actions[rows] == action, 1 / logs.propensities[rows], 0.0)
-            error = weights.std() / np.sqrt(len(rows))
+        for action in np.intersect1d(actions, logs.actions[rows]):
+            inverse = 1 / logs.propensities[rows]
+            played = logs.actions[rows] == action
+            share = float((played * inverse).mean())
+            # Of few rows, the spread of the weights says little: what the propensities themselves imply counts too.
+            implied = max(inverse[played].mean() - 1, 0)
+            error = np.sqrt(max((played * inverse).var(), implied) / len(rows))
             total += 1
-            if abs(weights.mean() - 1) > DEVIATIONS * max(error, 1e-12) + 1e-6:
-                odd.append((action, weights.mean()))
+            if abs(share - 1) > DEVIATIONS * error + 1e-6:
+                odd.append((action, share))
     if odd:
         shown = ", ".join(f"{logs.action_ids[action]!r} {ratio:.2g}" for action, ratio in odd[:SHOWN])
         yield (

@@ -38,7 +38,7 @@ PAGE = """<!DOCTYPE html>
 def table_rows(found: Answers) -> list[tuple[str, ...]]:
     """Return the table as texts, under HEADS: the logged policy first, then agents with their methods by trust."""
     logged = found.logged
-    rows = [
+    rows: list[tuple[str, ...]] = [
         ("logged policy", "mean", f"{logged.value:.4f}", _span(*logged.interval), "", "", str(len(logged.influence)))
     ]
     for answer in sorted_answers(found.answers):

@@ -6,7 +6,7 @@ c, whatever the agent and the context: accepted rows are what the agent would ha
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,10 +37,9 @@ class Stream:
 
     def choose(self, picked: np.ndarray) -> "Stream":
         """Return the stream of some rows, in the given order."""
-        parts = (self.rows, self.actions, self.contexts, self.outcomes)
-        propensities = None if self.propensities is None else self.propensities[picked]
-        chosen = (part[picked] for part in parts)
-        return Stream(*chosen, propensities, self.action_features, self.likelihood, self.own)
+        names = ("rows", "actions", "contexts", "outcomes", "propensities")
+        parts = {name: part[picked] for name in names if (part := getattr(self, name)) is not None}
+        return replace(self, **parts)
 
 
 def split_streams(logs: Logs) -> list[Stream]:
@@ -119,5 +118,8 @@ def join(parts: Sequence[Played], n_actions: int, own: Sequence[np.ndarray]) -> 
     plays = np.zeros(n_actions)
     for part, actions in zip(parts, own, strict=True):
         plays[actions] += part.plays
-    arrays = ([getattr(part, name) for part in parts] for name in ("target", "direct", "accepted"))
-    return Played(rows[order], *(np.concatenate(array)[order] for array in arrays), plays)
+
+    def gather(name: str) -> np.ndarray:
+        return np.concatenate([getattr(part, name) for part in parts])[order]
+
+    return Played(rows[order], gather("target"), gather("direct"), gather("accepted"), plays)

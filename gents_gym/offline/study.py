@@ -13,6 +13,7 @@ from gents_gym.construct import make_tasks
 from gents_gym.logs.record import Logs
 from gents_gym.offline.answers import agent_maker, evaluate_offline
 from gents_gym.offline.config import OfflineConfig
+from gents_gym.offline.verdicts import Answer
 from gents_gym.randomness import stream
 from gents_gym.types import Agent, TaskInfo, Tasks
 
@@ -27,12 +28,12 @@ class Study:
     """Tasks, each with actions of its own."""
     logs: int = 20
     """Logs of each task."""
-    rows: int = 2000
+    rows: int = 1000
     """Rows of a log."""
     n_actions: int = 5
     """Actions of a task."""
     orders: int = 4
-    """Orders in which agents play a log."""
+    """Orders in which agents that learn play a log."""
     seed: int = 0
     """Seed of tasks and logged policies."""
 
@@ -113,13 +114,21 @@ def run_study(study: Study, agents: Sequence[str], model: str = "synthetic-filte
         curves = {name: learning_curve(tasks, study, agent_maker(name, model)()) for name in agents}
         for number in range(study.logs):
             log = make_log(tasks, slice(number * study.rows, (number + 1) * study.rows), logging, rng)
-            config = OfflineConfig(orders=study.orders, seed=task * study.logs + number, tables=0)
-            answers = evaluate_offline(log, {**fixed, **{name: name for name in agents}}, model, config)
+            seed = task * study.logs + number
+            one, several = (OfflineConfig(orders=n, seed=seed, tables=0) for n in (1, study.orders))
+            for answer in evaluate_offline(log, fixed, model, one).answers:
+                found.append(_miss(answer, truth[answer.agent]))
+            if not agents:
+                continue
+            answers = evaluate_offline(log, agents, model, several)
             for answer in answers.answers:
                 steps = max(round(answers.overlaps[answer.agent].accepted), 1)
-                true = truth.get(answer.agent) or float(curves[answer.agent][steps - 1])
-                found.append(Miss(answer.agent, answer.method, answer.value - true, (answer.high - answer.low) / 2))
+                found.append(_miss(answer, float(curves[answer.agent][steps - 1])))
     return found
+
+
+def _miss(answer: Answer, true: float) -> Miss:
+    return Miss(answer.agent, answer.method, answer.value - true, (answer.high - answer.low) / 2)
 
 
 def learning_curve(tasks: Tasks, study: Study, agent: Agent) -> np.ndarray:
@@ -162,7 +171,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     for name, default in asdict(Study()).items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default)
-    parser.add_argument("--agents", nargs="*", default=["linucb", "greedy", "ts-gen(m=16)"])
+    parser.add_argument("--agents", nargs="*", default=["linucb"])
     given = vars(parser.parse_args())
     learners = given.pop("agents")
     print(summarise(run_study(Study(**given), learners)))
