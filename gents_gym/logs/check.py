@@ -49,7 +49,7 @@ def _kind(table: LogTable, name: str) -> str:
     if pa.types.is_nested(values.type):
         return str(values.type)
     distinct = f"{pc.count_distinct(values, mode='all').as_py()} distinct"
-    if is_number(values):
+    if is_number(values) and values.null_count < len(values):
         found = values.cast(pa.float64(), safe=False)
         return f"numbers, {distinct}, {pc.min(found).as_py():g} to {pc.max(found).as_py():g}"
     return f"{'texts' if is_text(values) else values.type}, {distinct}"
@@ -120,18 +120,19 @@ def _propensities(logs: Logs) -> Iterator[str]:
     An action that may be played in every row of its task has 1{A = a} / p of mean 1 over these rows.
     """
     assert logs.propensities is not None
-    odd, total = [], 0
-    for rows, actions in logs.streams():
-        for action in np.intersect1d(actions, logs.actions[rows]):
-            inverse = 1 / logs.propensities[rows]
-            played = logs.actions[rows] == action
-            share = float((played * inverse).mean())
-            # Of few rows, the spread of the weights says little: what the propensities themselves imply counts too.
-            implied = max(inverse[played].mean() - 1, 0)
-            error = np.sqrt(max((played * inverse).var(), implied) / len(rows))
-            total += 1
-            if abs(share - 1) > DEVIATIONS * error + 1e-6:
-                odd.append((action, share))
+    odd: list[tuple[int, float]] = []
+    total = 0
+    for rows, _ in logs.streams():
+        actions, owners, counts = np.unique(logs.actions[rows], return_inverse=True, return_counts=True)
+        inverse = 1 / logs.propensities[rows]
+        shares = np.bincount(owners, inverse) / len(rows)
+        spread = np.bincount(owners, inverse**2) / len(rows) - shares**2
+        # Of few rows, the spread of the weights says little: what the propensities themselves imply counts too.
+        implied = np.bincount(owners, inverse) / counts - 1
+        errors = np.sqrt(np.maximum(spread, implied) / len(rows))
+        far = np.abs(shares - 1) > DEVIATIONS * errors + 1e-6
+        odd += list(zip(actions[far], shares[far], strict=True))
+        total += len(actions)
     if odd:
         shown = ", ".join(f"{logs.action_ids[action]!r} {ratio:.2g}" for action, ratio in odd[:SHOWN])
         yield (

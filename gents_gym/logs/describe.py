@@ -7,7 +7,6 @@ import numpy as np
 from gents_gym.logs.record import Logs
 
 SECONDS = (1e8, 1e11)  # a time between them is taken for seconds since 1970 and shown as a date
-
 MOST = 12  # names of columns in a line
 
 

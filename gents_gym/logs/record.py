@@ -74,13 +74,12 @@ class Logs:
 
     def streams(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield, for each task, its rows and the actions that it has, in rising order."""
-        for task in range(1 if self.tasks is None else int(self.tasks.max()) + 1):
-            rows = np.arange(len(self)) if self.tasks is None else np.flatnonzero(self.tasks == task)
-            if len(rows):
-                yield (
-                    rows,
-                    np.arange(len(self.action_features)) if self.tasks is None else np.unique(self.actions[rows]),
-                )
+        if self.tasks is None:
+            yield np.arange(len(self)), np.arange(len(self.action_features))
+            return
+        order = np.argsort(self.tasks, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(self.tasks[order])) + 1):
+            yield rows, np.unique(self.actions[rows])
 
 
 ROWS = ("actions", "contexts", "outcomes", "propensities", "times", "tasks")  # what has an entry for each row
@@ -108,16 +107,14 @@ def read_logs(
     of_actions = None if action_table is None else read_table("action_table", action_table, (roles.action, roles.task))
     found = find_columns(roles, table.columns, None if of_actions is None else of_actions.columns)
     table.check_rows()
-    features_here = () if of_actions is not None else found.action_features
-    table.check_complete([name for name in found.used if of_actions is None or name in table.columns])
+    table.check_complete([*found.used, *(found.action_features if of_actions is None else ())])
     keys = [name for name in (found.task, found.action) if name is not None]
     ids, actions, first = _number(table, keys)
     columns, contexts = encode(table, found.context, None if encoding is None else encoding.contexts)
     known = None if encoding is None else encoding.action_features
     if of_actions is None:
-        _check_constant(table, features_here, actions, first, ids)
-        rows = LogTable(table.table.take(first), table.name, table.is_csv)
-        feature_columns, features = encode(rows, found.action_features, known)
+        _check_constant(table, found.action_features, actions, first, ids)
+        feature_columns, features = encode(table.take(first), found.action_features, known)
     else:
         feature_columns, features = _join(of_actions, keys, found.action_features, ids, known)
     outcomes = numbers(table, found.outcome).astype(np.float32)
@@ -213,8 +210,7 @@ def _join(
     unknown = [key for key in ids if key not in places]
     if unknown:
         raise InputError(f"{table.name} must have the features of every action, got none for {'/'.join(unknown[0])!r}")
-    chosen = LogTable(table.table.take([places[key] for key in ids]), table.name, table.is_csv)
-    return encode(chosen, columns, known)
+    return encode(table.take(np.array([places[key] for key in ids])), columns, known)
 
 
 def _propensities(

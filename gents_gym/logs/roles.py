@@ -49,9 +49,9 @@ class Found:
 
     @property
     def used(self) -> tuple[str, ...]:
-        """All columns of the log itself that are read."""
+        """The columns that are read, but for those of action features, which may be in another table."""
         single = (self.action, self.outcome, self.time, self.propensity, self.task)
-        return (*(name for name in single if name is not None), *self.context, *self.action_features)
+        return (*(name for name in single if name is not None), *self.context)
 
 
 def find_columns(roles: Roles, columns: Sequence[str], features_from: Sequence[str] | None = None) -> Found:
@@ -73,10 +73,16 @@ def find_columns(roles: Roles, columns: Sequence[str], features_from: Sequence[s
             check_choice(f"column for {role}:", name, columns)
     context = _expand("context", roles.context, columns)
     features = _expand("action_features", roles.action_features, columns if features_from is None else features_from)
-    here = {**single, "context": context, "action_features": features if features_from is None else ()}
-    _check_single({role: (name,) if isinstance(name, str) else name or () for role, name in here.items()})
-    found = Found(**single, context=context, action_features=here["action_features"], unused=())
-    unused = tuple(name for name in columns if name not in found.used)
+    here = features if features_from is None else ()
+    _check_single(
+        {
+            **{role: (name,) for role, name in single.items() if name is not None},
+            "context": context,
+            "action_features": here,
+        }
+    )
+    taken = {*single.values(), *context, *here}
+    unused = tuple(name for name in columns if name not in taken)
     return Found(**single, context=context, action_features=features, unused=unused)
 
 

@@ -1,7 +1,7 @@
 """Reads tables of logs: CSV and Parquet files, and tables in memory."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ class LogTable:
     table: pa.Table
     name: str
     is_csv: bool = False
+    rows: np.ndarray | None = None  # where the rows are in the file, if only some were taken; None: all
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -39,8 +40,13 @@ class LogTable:
         values = self.table.column(name)
         return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
 
+    def take(self, rows: np.ndarray) -> "LogTable":
+        """Return a table of some of the rows, which messages still name by their places in the whole one."""
+        return replace(self, table=self.table.take(rows), rows=rows)
+
     def where(self, rows: np.ndarray) -> str:
         """Return where rows are: lines of a CSV file, whose first has the names, or rows counted from 0."""
+        rows = rows if self.rows is None else self.rows[rows]
         unit, first = ("line", 2) if self.is_csv else ("row", 0)
         shown = ", ".join(str(row + first) for row in rows[:SHOWN])
         more = f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""

@@ -19,4 +19,5 @@ def learned_rows(columns: dict[str, Any], logs: Logs) -> int:
     """Return how many of the first rows of a log a model learned from, in part at least; 0 if its log was another."""
     if columns.get("sha256") != logs.content_hash:
         return 0
-    return int(columns.get("until", len(logs)))
+    until = columns.get("until")
+    return until if isinstance(until, int) else len(logs)

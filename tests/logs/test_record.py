@@ -73,8 +73,10 @@ def test_uniform_propensities_are_those_of_a_tasks_own_actions():
 
 def test_features_may_be_in_a_table_of_their_own():
     log = {name: LOG[name] for name in ("item", "x1", "click")}
+    log["z"] = [None, 1, 2, 3, 4]  # of the same name, and not used
     features = pa.table({"item": [2, 1, 0], "z": [7.0, 5.0, 6.0]})
     logs = read_logs(pa.table(log), Roles("item", "click", ("x1",), ("z",)), action_table=features)
+    assert logs.found.unused == ("z",)
     assert logs.action_features.tolist() == [[6], [5]]  # an action without rows is left out
     for table, message in (
         (pa.table({"item": [1], "z": [5.0]}), "must have the features of every action, got none for '0'"),
@@ -102,6 +104,15 @@ def test_categories_become_an_entry_per_level_and_a_model_s_levels_are_followed(
         read_logs(table(["pc", "pc", "tv"]), Roles("item", "click", ("x",)), encoding=kept)
     with pytest.raises(InputError, match="must hold texts, as the model's, got int64"):
         read_logs(table([1, 2, 3]), roles, encoding=kept)
+
+
+def test_a_feature_s_level_that_the_model_does_not_know_is_named_by_its_line(tmp_path):
+    path, roles = tmp_path / "log.csv", Roles("item", "click", ("x",), ("kind",))
+    path.write_text("item,x,click,kind\na,1,0,old\na,1,0,old\nb,2,1,new\n")
+    kept = read_logs(path, roles).encoding
+    path.write_text("item,x,click,kind\na,1,0,old\na,1,0,old\nb,2,1,used\n")
+    with pytest.raises(InputError, match="level that the model knows, new, old, got 'used' in line 4"):
+        read_logs(path, roles, encoding=kept)
 
 
 def test_outcomes_decide_what_they_are_unless_it_is_said():
