@@ -1,7 +1,7 @@
 """Answers to what other agents would have earned: every estimate that a log allows, with its lift over the log."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,12 @@ class _Evaluation:
     config: OfflineConfig
     streams: Sequence[Stream]
     reads: Sequence[Imagination]  # of the streams; empty without a model
-    tables: Sequence[np.ndarray] = field(default=())
+    tables: Sequence[np.ndarray]  # imagined outcomes of each, (tables, T, A); empty without
+
+    @property
+    def least(self) -> float | None:
+        """The least propensity of the log; None without propensities."""
+        return None if self.logs.propensities is None else float(self.logs.propensities.min())
 
     def orders(self) -> list[list[tuple[np.ndarray, np.ndarray]]]:
         """Return, for each order and stream, the places of rows to watch and of rows to play."""
@@ -70,7 +75,7 @@ class _Evaluation:
             watch(agent, stream.choose(watched))
             predicted = self.reads[i].predicted[rows] if self.reads else None
             luck = random_stream(self.config.seed, "offline", place, "train")
-            parts.append(play(agent, stream.choose(rows), luck, predicted, self.config.fixed is None))
+            parts.append(play(agent, stream.choose(rows), luck, predicted, self.config.fixed is None, self.least))
         return join(parts, len(self.logs.action_features), [stream.own for stream in self.streams])
 
 
@@ -105,7 +110,8 @@ def evaluate_offline(
         check_integer("the number of actions of a task", len(stream.action_features), 2)
     for name, make in makers.items():
         _check_playable(name, make(), streams[0])
-    reads = [] if model is None else [read_stream(model, stream, config.seed) for stream in streams]
+    numbered = [] if model is None else list(enumerate(streams))
+    reads = [read_stream(model, one, random_stream(config.seed, "offline model", i)) for i, one in numbered]
     tables = [read.draw(config.tables) for read in reads] if config.tables else []
     shared = _Evaluation(logs, config, streams, reads, tables)
     orders = shared.orders()
@@ -166,10 +172,11 @@ def _answer(
         if logs.propensities is not None:
             overlap = measure_overlap(plays, logs)
     if shared.tables and learns:
-        each = [
-            play_imagined(make(), read, table, config.seed)
-            for read, table in zip(shared.reads, shared.tables, strict=True)
-        ]
+        each = []
+        for i, (read, table) in enumerate(zip(shared.reads, shared.tables, strict=True)):
+            places = range(i * config.tables, (i + 1) * config.tables)
+            rngs = [random_stream(config.seed, "agent", place, "validation") for place in places]
+            each.append(play_imagined(make(), read, table, rngs))
         value = _pooled(each)
         assert value is not None
         assert imagined_logged is not None

@@ -1,5 +1,6 @@
 """What a model imagines of a log: predicted rewards of its rows, and tables of rows to come in which agents play."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,7 +9,6 @@ import numpy as np
 from gents_gym.models.load import begin_belief
 from gents_gym.offline.estimators import Estimate, mean
 from gents_gym.offline.play import Stream
-from gents_gym.randomness import stream as random_stream
 from gents_gym.types import Agent, Belief, Feedback
 
 MOST_DECISIONS = 500  # of an imagined task
@@ -30,9 +30,8 @@ class Imagination:
         return drawn.outcomes[0, :, -len(self.picked) :].astype(np.float64)
 
 
-def read_stream(model: Any, stream: Stream, seed: int = 0) -> Imagination:
-    """Let a model, or what names one, read the rows of a task one after the other."""
-    rng = random_stream(seed, "offline", 0)
+def read_stream(model: Any, stream: Stream, rng: np.random.Generator) -> Imagination:
+    """Let a model, or what names one, read the rows of a task one after the other; ``rng`` draws what it imagines."""
     picked = rng.integers(len(stream.rows), size=min(len(stream.rows), MOST_DECISIONS))
     known = np.concatenate([stream.contexts, stream.contexts[picked]])[None]  # (1, n + T, D)
     info = replace(stream.info, horizon=known.shape[1], known_contexts=known)
@@ -51,12 +50,12 @@ def logged_value(read: Imagination, outcomes: np.ndarray) -> Estimate:
     return mean(outcomes[:, np.arange(len(read.picked)), read.stream.actions[read.picked]].mean(axis=1))
 
 
-def play_imagined(agent: Agent, read: Imagination, outcomes: np.ndarray, seed: int = 0) -> Estimate:
+def play_imagined(
+    agent: Agent, read: Imagination, outcomes: np.ndarray, rngs: Sequence[np.random.Generator]
+) -> Estimate:
     """Return the value of an agent that plays all imagined tables (tables, T, A) at once, from their first row on."""
     n_tables = len(outcomes)
-    agent.reset(
-        read.stream.info[np.zeros(n_tables, np.int64)], [random_stream(seed, "agent", i) for i in range(n_tables)]
-    )
+    agent.reset(read.stream.info[np.zeros(n_tables, np.int64)], rngs)
     total = np.zeros(n_tables)
     for t, row in enumerate(read.picked):
         context = np.repeat(read.stream.contexts[row][None], n_tables, axis=0)  # (tables, D)

@@ -73,7 +73,12 @@ def watch(agent: Agent, stream: Stream) -> None:
 
 
 def play(
-    agent: Agent, stream: Stream, rng: np.random.Generator, predicted: np.ndarray | None, learning: bool = True
+    agent: Agent,
+    stream: Stream,
+    rng: np.random.Generator,
+    predicted: np.ndarray | None,
+    learning: bool = True,
+    least: float | None = None,
 ) -> Played:
     """Play an agent that was reset on the rows of a stream, in their order.
 
@@ -83,10 +88,13 @@ def play(
         rng: Decides which matching rows are accepted.
         predicted: Predicted rewards of the stream's rows and actions, (n, A), or None.
         learning: Whether it learns from accepted rows; otherwise it stays as it is.
+        least: c, the least propensity of all tasks, so that rows of each count alike; None: that of the stream.
     """
     n_rows, n_actions = len(stream.rows), len(stream.action_features)
-    chances = np.ones(n_rows) if stream.propensities is None else stream.propensities.min() / stream.propensities
-    lucky = rng.random(n_rows) < chances
+    lucky = np.ones(n_rows, np.bool_)
+    if stream.propensities is not None:
+        least = stream.propensities.min() if least is None else least
+        lucky = rng.random(n_rows) < least / stream.propensities
     target, direct = np.zeros(n_rows), np.full(n_rows, np.nan)
     accepted, plays = np.zeros(n_rows, np.bool_), np.zeros(n_actions)
     for k in range(n_rows):

@@ -70,6 +70,15 @@ def test_uniform_logs_accept_every_match():
     assert np.array_equal(played(Recorder(), logs).accepted, ACTIONS == 1)
 
 
+def test_tasks_with_other_propensities_are_accepted_as_often():
+    logs = Logs(ACTIONS, CONTEXTS, LOGS.outcomes, np.eye(A), propensities=np.full(N, 1 / A))
+    (stream,) = split_streams(logs)
+    agent = Recorder()
+    agent.reset(stream.info, [np.random.default_rng(1)])
+    found = play(agent, stream, np.random.default_rng(2), None, least=0.1)
+    assert found.accepted.sum() == pytest.approx(0.1 * N, abs=4 * np.sqrt(0.1 * N))
+
+
 def test_probabilities_are_asked_for_where_there_are_some():
     policy = Linear(RNG.normal(size=(2, A)), 1.0)
     found = played(policy)
