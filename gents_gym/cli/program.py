@@ -18,9 +18,11 @@ from gents_gym import registry
 from gents_gym.checks import InputError
 from gents_gym.cli.bounds import MeasureBounds
 from gents_gym.cli.calibration import Calibrate
+from gents_gym.cli.data import Data
 from gents_gym.cli.evaluate import Evaluate, Report, Reproduce
 from gents_gym.cli.models import MeasureLosses
 from gents_gym.cli.news import NewsCommands, NewsPrepare
+from gents_gym.cli.offline import Offline
 from gents_gym.cli.train import Train
 from gents_gym.cli.tune import Tune
 from gents_gym.construct import agent_ids
@@ -73,6 +75,8 @@ Command = (
     | Annotated[Report, subcommand("report")]
     | Annotated[Reproduce, subcommand("reproduce")]
     | Annotated[Train, subcommand("train")]
+    | Annotated[Data, subcommand("data")]
+    | Annotated[Offline, subcommand("offline")]
     | Annotated[Tune, subcommand("tune")]
     | Annotated[MeasureLosses, subcommand("losses")]
     | Annotated[Calibrate, subcommand("calibration")]
