@@ -37,7 +37,11 @@ class List:
             "environments": {name: registry.TASKS[given["tasks"]] for name, given in registry.ENVIRONMENTS.items()},
             "agents": agent_ids(),
             "bundled models": {name: str(WEIGHTS / name) for name in bundled_models()},
-            "kinds of model": {**model_kinds(), "exact": "p* itself, of settings that publish it"},
+            "kinds of model": {
+                **model_kinds(),
+                "exact": "p* itself, of settings that publish it",
+                "untrained": "a filter with the prior N(0, I), which learned nothing offline",
+            },
             "presets": {name: f"how {given['kind']} models are trained" for name, given in registry.PRESETS.items()},
             "policy classes": registry.POLICIES,
         }

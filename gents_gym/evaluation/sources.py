@@ -21,7 +21,8 @@ def code_hashes(*specs: str) -> dict[str, str]:
     """Return the sha256 of what specs name outside this package, by name; {} where they name nothing.
 
     These are the source files of modules ("mine:MyAgent"), of those that a named class and its bases are defined in,
-    and the manifests of corpora ("corpus=folder"). What else a module imports is not covered.
+    the manifests of corpora ("corpus=folder"), and data sets ("dataset=file"). What else a module imports is not
+    covered.
     """
     files = {name: path for spec in specs for name, path in _files(spec)}
     return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in sorted(files.items())}
@@ -36,6 +37,9 @@ def _files(spec: str) -> Iterator[tuple[str, Path]]:
     folder = options.get("corpus")
     if isinstance(folder, str) and (manifest := Path(folder) / "manifest.json").is_file():  # with the files' sha256
         yield folder, manifest
+    file = options.get("dataset")
+    if isinstance(file, str) and Path(file).is_file():
+        yield file, Path(file)
 
 
 def _modules(target: str) -> Iterator[str]:
