@@ -21,6 +21,7 @@ from gents_gym.cli.calibration import Calibrate
 from gents_gym.cli.evaluate import Evaluate, Report, Reproduce
 from gents_gym.cli.models import MeasureLosses
 from gents_gym.cli.news import NewsCommands, NewsPrepare
+from gents_gym.cli.study import Study
 from gents_gym.cli.train import Train
 from gents_gym.construct import agent_ids
 
@@ -75,6 +76,7 @@ Command = (
     | Annotated[Evaluate, subcommand("evaluate")]
     | Annotated[Report, subcommand("report")]
     | Annotated[Reproduce, subcommand("reproduce")]
+    | Annotated[Study, subcommand("study")]
     | Annotated[Train, subcommand("train")]
     | Annotated[MeasureLosses, subcommand("losses")]
     | Annotated[Calibrate, subcommand("calibration")]
@@ -111,8 +113,8 @@ def _signals() -> Iterator[None]:
 def _kept(command: Any) -> str:
     """Return what is left of a command that was stopped, and how to go on."""
     command = getattr(command, "command", command)  # of ``news``
-    if isinstance(command, Evaluate | Reproduce | Train | NewsPrepare):
-        folder = command.folder if isinstance(command, Reproduce) else command.out
+    if isinstance(command, Evaluate | Reproduce | Study | Train | NewsPrepare):
+        folder = command.folder if isinstance(command, Reproduce | Study) else command.out
         if folder.exists():
             return f"the same command goes on with what is in {folder}"
     return "nothing was kept; the same command starts again"

@@ -96,9 +96,7 @@ class Classification:
         features = np.eye(self.n_actions, dtype=np.float32)[picked]
         return ActionRows(features, self._contexts[rows], outcomes, self.reward_fn, likelihood=BERNOULLI)
 
-    def _draw(
-        self, rngs: Sequence[np.random.Generator], split: str, n_rows: int
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _draw(self, rngs: Sequence[np.random.Generator], split: str, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         """Return rows of the split's part in random order, and the classes that count as right, (B, n_rows) each."""
         part = self._parts[check_choice("split", split, SPLITS)]
         orders = -(-n_rows // len(part))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -166,7 +167,7 @@ def find_classes(table: Table, bins: int | None, learned: np.ndarray | None = No
         if len(edges) < bins - 1:
             raise InputError(f"bins must be few enough for the target's values, got {bins}: two of them would be equal")
         bounds = ["…", *(f"{edge:.4g}" for edge in edges), "…"]
-        return np.searchsorted(edges, targets), [f"{low} to {high}" for low, high in zip(bounds, bounds[1:])]
+        return np.searchsorted(edges, targets), [f"{low} to {high}" for low, high in pairwise(bounds)]
     values, classes = np.unique(targets, return_inverse=True)
     if len(values) < 2:
         raise InputError(f"dataset must have two classes or more, got one, {values[0]}: there is nothing to choose")
