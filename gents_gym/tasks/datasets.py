@@ -62,13 +62,16 @@ def _read_table(path: Path, target: str | None) -> Table:
     from pyarrow import csv
 
     def read_csv(data: bytes) -> pa.Table:
-        return csv.read_csv(pa.BufferReader(data), read_options=csv.ReadOptions(use_threads=False))
+        whole = csv.ReadOptions(use_threads=False)
+        empty = csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
+        return csv.read_csv(pa.BufferReader(data), read_options=whole, convert_options=empty)
 
     read: Callable[[bytes], pa.Table] = read_csv if path.suffix.lower() == ".csv" else read_parquet
     try:
         table = read(read_file(path))
     except (OSError, ValueError, KeyError) as error:  # pyarrow's are among these
-        raise InputError(f"dataset must be a table with a row of column names, got '{path}' ({error})") from error
+        rule = "dataset must be a table with a row of column names"
+        raise InputError(f"{rule}, got '{path}' ({' '.join(str(error).split())})") from error
     names = table.column_names
     if len(set(names)) < len(names):
         raise InputError(f"dataset must have columns of different names, got {', '.join(names)}")
@@ -132,7 +135,9 @@ def _fetch(dataset: str) -> Table:
             f"dataset {dataset!r} must be in scikit-learn's cache or come over a network: {where}"
         ) from error
     except ValueError as error:
-        raise InputError(f"dataset must be a table of OpenML's, got {dataset!r} ({error})") from error
+        raise InputError(
+            f"dataset must be a table of OpenML's, got {dataset!r} ({' '.join(str(error).split())})"
+        ) from error
     if found.target is None or np.ndim(found.target) != 1 or not isinstance(found.data, np.ndarray):
         raise InputError(f"dataset must be a dense table with one target, got {dataset!r}")
     categories = getattr(found, "categories", None) or {}
