@@ -126,7 +126,7 @@ def _fetch(dataset: str) -> Table:
     if not name or not (version.isdecimal() or not version):
         raise InputError(f"dataset must be {OPENML}NAME or {OPENML}NAME/VERSION, got {dataset!r}")
     which = int(version) if version else "active"
-    options = {"as_frame": False, "parser": "liac-arff", "n_retries": 1, "delay": 0.0}
+    options = {"as_frame": False, "parser": "liac-arff", "n_retries": 1, "delay": 0.1}
     try:
         found = fetch_openml(name=name, version=which, **options)
     except OSError as error:

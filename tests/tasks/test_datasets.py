@@ -177,3 +177,13 @@ def test_openml_sets_that_cannot_be_had_are_refused_in_one_line(monkeypatch, ans
     with pytest.raises(InputError, match=message) as error:
         load_table("openml/adult", None)
     assert "\n" not in str(error.value)
+
+
+def test_scikit_learns_own_fetcher_without_a_network(monkeypatch, tmp_path):
+    def no_network(*args, **kwargs):
+        raise URLError("Name or service not known")
+
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
+    monkeypatch.setattr("sklearn.datasets._openml.urlopen", no_network)
+    with pytest.raises(InputError, match=r"over a network: OpenML cannot be reached .*Name or service not known"):
+        load_table("openml/adult", None)
