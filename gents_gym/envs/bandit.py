@@ -62,7 +62,8 @@ class BanditEnv(EnvBase):
     - `split="test"`: "train", "validation" or "test"; streams of different splits share no task.
     - `render_mode=None`: "rgb_array" or "ansi" show the table, the played cells filled in.
     - `n_actions=10`, `horizon=500`, `context_dim=5`, `reward_fn=None`: the sizes and R of
-      the paper's two settings; R by id ("identity") or as `package.module:function`; None is R(y) = y, or y/2 of categories.
+      the paper's two settings; R by id ("identity") or as `package.module:function`; None is R(y) = y, or y/2 of
+      categories.
     - `outcomes="bernoulli"`: of `gents_gym/Synthetic-v0`, also "gaussian" or "categorical" (0, 1 or 2).
     - `context_spread=1.0`: how much a task's contexts differ, in the paper's two settings; 0 makes them all the same.
     - `dataset="digits"`, `target`, `bins`, `test`, `label_noise`: of `gents_gym/Classification-v0`.

@@ -186,7 +186,8 @@ def _load_fitting(name: str | Path, info: TaskInfo) -> SequenceModel:
         known.append(f"{folder.name} has {own[0]} and {own[1]}, {model.likelihood} outcomes")
     raise InputError(
         f"model must be trained on tasks with {sizes[0]} action features, contexts of {sizes[1]} entries and "
-        f"{info.likelihood} outcomes; {'; '.join(known)}: train one with `gents-gym train` and name its folder, or play {UNTRAINED!r}"
+        f"{info.likelihood} outcomes; {'; '.join(known)}: "
+        f"train one with `gents-gym train` and name its folder, or name {UNTRAINED!r}"
     )
 
 

@@ -1,5 +1,6 @@
 """Reads labelled tables: scikit-learn's bundled sets, CSV and Parquet files, and OpenML's sets."""
 
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
@@ -128,7 +129,10 @@ def _fetch(dataset: str) -> Table:
     which = int(version) if version else "active"
     options = {"as_frame": False, "parser": "liac-arff", "n_retries": 1, "delay": 0.1}
     try:
-        found = fetch_openml(name=name, version=which, **options)
+        with warnings.catch_warnings():
+            # That it tries again: if that fails too, the error says enough.
+            warnings.filterwarnings("ignore", "Invalid cache|A network error")
+            found = fetch_openml(name=name, version=which, **options)
     except OSError as error:
         where = f"OpenML cannot be reached ({' '.join(str(error).split())})"
         raise InputError(
