@@ -68,7 +68,7 @@ class Classification:
     def sample(self, seed: int, indices: Sequence[int], split: str = "test") -> Tasks:
         """Return the tasks at ``indices`` of the stream (seed, split)."""
         n_tasks, length = check_count("indices", indices), int(self.horizon or 0)
-        n_bytes = 4 * n_tasks * length * (self.context_dim + 2 * self.n_actions)
+        n_bytes = 4 * n_tasks * (length * (self.context_dim + 2 * self.n_actions) + self.n_actions**2)
         check_memory(n_bytes, tasks=n_tasks, horizon=length, n_actions=self.n_actions)
         rngs = [stream(seed, "task", index, split) for index in indices]
         rows, shown = self._draw(rngs, split, length)  # (B, T) each

@@ -16,6 +16,7 @@ from gents_gym.parquet import read_parquet
 BUNDLED = ("breast_cancer", "diabetes", "digits", "iris", "wine")
 ENDINGS = (".csv", ".parquet")
 OPENML = "openml/"  # in front of a set's name there
+LARGEST = 1e100  # number in a column: squares of larger ones may be infinite
 MOST_CLASSES = 100  # distinct numbers in a target that is taken for classes
 
 
@@ -79,11 +80,11 @@ def _read_table(path: Path, target: str | None) -> Table:
     if target is None:
         raise InputError(f"target must name the column to predict, one of {', '.join(names)}, got None")
     check_choice("target, which must be a column:", target, names)
+    if not table.num_rows or len(names) < 2:
+        size = f"{table.num_rows} rows and {len(names) - 1} columns beside the target"
+        raise InputError(f"dataset must have rows, and columns beside its target, got {size} in '{path}'")
     columns = {name: _column(name, table[name], name == target) for name in names}
     targets = columns.pop(target)
-    if not columns or not len(targets):
-        size = f"{len(targets)} rows and {len(columns)} columns beside the target"
-        raise InputError(f"dataset must have rows, and columns beside its target, got {size} in '{path}'")
     return Table(np.stack([*columns.values()], axis=1).astype(np.float64), targets)
 
 
@@ -93,24 +94,24 @@ def _column(name: str, column: Any, is_target: bool) -> np.ndarray:
 
     if column.null_count:
         _refuse_missing(name, column.null_count)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
     kind = column.type
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if not (is_number or (is_target and is_text)):
         cure = "encode it as numbers, or take it out"
-        raise InputError(f"column {name!r} must hold numbers{' or texts' * is_target}, got {column.type}: {cure}")
+        raise InputError(f"column {name!r} must hold numbers{' or texts' * is_target}, got {kind}: {cure}")
     if is_text:
-        return np.array([str(value) for value in column.to_pylist()])
-    return _check_numbers(name, np.asarray(column.to_pylist(), np.float64))
+        return np.array(column.to_pylist(), np.str_)
+    return _check_numbers(name, column.to_numpy().astype(np.float64))
 
 
 def _check_numbers(name: str, values: np.ndarray) -> np.ndarray:
     if missing := int(np.isnan(values).sum()):
         _refuse_missing(name, missing)
-    if not np.isfinite(values).all():
-        raise InputError(f"column {name!r} must hold finite numbers, got {values[~np.isfinite(values)][0]}")
+    if (odd := np.abs(values) > LARGEST).any():
+        raise InputError(f"column {name!r} must hold numbers within ±{LARGEST:g}, got {values[odd][0]:g}")
     return values
 
 
@@ -172,9 +173,9 @@ def find_classes(table: Table, bins: int | None, learned: np.ndarray | None = No
         if targets.dtype.kind not in "biuf" or table.names is not None:
             raise InputError(f"bins must be None for a target of classes, got {bins}")
         known = targets if learned is None else targets[learned]
-        edges = np.unique(np.quantile(known, np.linspace(0, 1, bins + 1)[1:-1]))
-        if len(edges) < bins - 1:
-            raise InputError(f"bins must be few enough for the target's values, got {bins}: two of them would be equal")
+        edges = np.quantile(known, np.linspace(0, 1, bins + 1)[1:-1])
+        if len(np.unique(np.searchsorted(edges, known))) < bins:
+            raise InputError(f"bins must be few enough for the target's values, got {bins}, one of which is empty")
         bounds = ["…", *(f"{edge:.4g}" for edge in edges), "…"]
         return np.searchsorted(edges, targets), [f"{low} to {high}" for low, high in pairwise(bounds)]
     values, classes = np.unique(targets, return_inverse=True)
