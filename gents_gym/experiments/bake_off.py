@@ -40,6 +40,7 @@ AGENTS = (
     "ts-gen(model=untrained, m=64)",
     "ts-gen(model=untrained, m=64, samples=8)",
     "gen-ucb(model=untrained)",
+    "bayes-ucb(model=untrained)",
     "online",
     VW.format(""),
     VW.format("--squarecb "),

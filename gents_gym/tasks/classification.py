@@ -34,8 +34,6 @@ class Classification:
     test: float = 0.5  # share of the rows that is the test part
     label_noise: float = 0.0  # probability that a row's right class is replaced by any of the A, all equally likely
     reward_fn: RewardFn = identity  # R; "signed" makes a wrong class cost 1
-    n_actions: int = field(init=False)  # A
-    context_dim: int = field(init=False)  # D
     _contexts: np.ndarray = field(init=False, repr=False, compare=False)  # (n, D)
     _labels: np.ndarray = field(init=False, repr=False, compare=False)  # (n,)
     _names: np.ndarray = field(init=False, repr=False, compare=False)  # (A,)
@@ -43,9 +41,9 @@ class Classification:
 
     def __post_init__(self) -> None:
         """Check the options, read the data and divide it."""
-        for name, value in (("test", self.test), ("label_noise", self.label_noise)):
-            if check_number(name, value, 0, above=name == "test") >= 1:
-                raise InputError(f"{name} must be below 1, got {value}")
+        for option, share in (("test", self.test), ("label_noise", self.label_noise)):
+            if check_number(option, share, 0, above=option == "test") >= 1:
+                raise InputError(f"{option} must be below 1, got {share}")
         check_reward(self.reward_fn)
         table = load_table(self.dataset, self.target)
         parts = _divide(find_classes(table, None)[0] if self.bins is None else None, len(table.inputs), self.test)
@@ -60,10 +58,19 @@ class Classification:
         if horizon > min(n_test, LONGEST):
             limit = f"the {n_test} rows of the test part" if n_test < LONGEST else f"{LONGEST}"
             raise InputError(f"horizon must be at most {limit}, got {horizon}")
-        found = {"horizon": horizon, "n_actions": len(names), "context_dim": contexts.shape[1]}
         data = {"_contexts": contexts, "_labels": labels, "_names": np.array(names, object), "_parts": parts}
-        for name, value in {**found, **data}.items():
+        for name, value in {"horizon": horizon, **data}.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def n_actions(self) -> int:
+        """A, the number of classes."""
+        return len(self._names)
+
+    @property
+    def context_dim(self) -> int:
+        """D."""
+        return int(self._contexts.shape[1])
 
     def sample(self, seed: int, indices: Sequence[int], split: str = "test") -> Tasks:
         """Return the tasks at ``indices`` of the stream (seed, split)."""
