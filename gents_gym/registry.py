@@ -7,6 +7,9 @@ TASKS = {
     "synthetic": "gents_gym.tasks.synthetic:Synthetic",
     "news": "gents_gym.tasks.news:News",
     "imagined": "gents_gym.models.imagined:Imagined",
+    "classification": "gents_gym.tasks.classification:Classification",
+    "wheel": "gents_gym.tasks.wheel:Wheel",
+    "bernoulli": "gents_gym.tasks.bernoulli:Bernoulli",
 }
 
 # Gymnasium environments: the id, and the arguments that it is registered with.
@@ -14,6 +17,9 @@ ENVIRONMENTS = {
     "gents_gym/Synthetic-v0": {"tasks": "synthetic"},
     "gents_gym/News-v0": {"tasks": "news"},
     "gents_gym/Imagined-v0": {"tasks": "imagined"},
+    "gents_gym/Classification-v0": {"tasks": "classification"},
+    "gents_gym/Wheel-v0": {"tasks": "wheel"},
+    "gents_gym/Bernoulli-v0": {"tasks": "bernoulli"},
 }
 
 # Agents; other distributions add theirs through the entry-point group "gents_gym.agents".
@@ -138,4 +144,5 @@ POLICIES = {
 REWARDS = {
     "identity": "gents_gym.types:identity",
     "half": "gents_gym.types:half",
+    "signed": "gents_gym.types:signed",
 }

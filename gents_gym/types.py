@@ -28,6 +28,11 @@ def half(outcome: np.ndarray) -> np.ndarray:
     return outcome / 2
 
 
+def signed(outcome: np.ndarray) -> np.ndarray:
+    """The reward R(y) = 2y - 1: a failure costs as much as a success brings."""
+    return 2 * outcome - 1
+
+
 def _name(reward_fn: RewardFn) -> str:
     """Return how a file names a reward function."""
     name = getattr(reward_fn, "__qualname__", None)

@@ -21,8 +21,9 @@ def code_hashes(*specs: str) -> dict[str, str]:
     """Return the sha256 of what specs name outside this package, by name; {} where they name nothing.
 
     These are the source files of modules ("mine:MyAgent"), of those that a named class and its bases are defined in,
-    the manifests of corpora ("corpus=folder"), and the configurations of models that environments draw tasks from,
-    both of which have the sha256 of what lies beside them. What else a module imports is not covered.
+    the manifests of corpora ("corpus=folder"), the configurations of models that environments draw tasks from, both
+    of which have the sha256 of what lies beside them, and data sets ("dataset=file"). What else a module imports is not
+    covered.
     """
     files = {name: path for spec in specs for name, path in _files(spec)}
     return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in sorted(files.items())}
@@ -41,6 +42,9 @@ def _files(spec: str) -> Iterator[tuple[str, Path]]:
         folder = options.get(option)
         if isinstance(folder, str) and (described := Path(folder) / file).is_file():
             yield folder, described
+    file = options.get("dataset")
+    if isinstance(file, str) and Path(file).is_file():
+        yield file, Path(file)
 
 
 def _modules(target: str) -> Iterator[str]:

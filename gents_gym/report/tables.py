@@ -29,21 +29,21 @@ def to_markdown(env: str, records: Records) -> str:
     for name in regrets:
         heads += [f"{name} regret", "median", "90 %", "99 %"]
     heads += [reward, "ms per decision"]
-    lines = [f"### {_escape(env)}", "", _line(heads), _line(["---"] + ["---:"] * (len(heads) - 1))]
+    lines = [f"### {escape(env)}", "", _line(heads), _line(["---"] + ["---:"] * (len(heads) - 1))]
     for row in summary_rows(env, records):
-        cells = [_escape(row["agent"]) + (" (privileged)" if row["privileged"] else ""), str(row["tasks"])]
+        cells = [escape(row["agent"]) + (" (privileged)" if row["privileged"] else ""), str(row["tasks"])]
         for name in regrets:
             cells += [_mean(row, name), *(_number(row[f"{name}_{tail}"]) for tail in ("median", "q90", "q99"))]
         lines.append(_line([*cells, _mean(row, reward), _number(row["ms_per_decision"], 4)]))
     warning = poor_yardstick(records)
-    return "\n".join([*lines, "", *([f"**{_escape(warning)}**", ""] if warning else []), NOTE, ""])
+    return "\n".join([*lines, "", *([f"**{escape(warning)}**", ""] if warning else []), NOTE, ""])
 
 
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
     """Return ``text`` in one line, such that Markdown shows it as it is."""
     return re.sub(r"([\\`*_\[\]<>|~#&])", r"\\\1", " ".join(text.split()))
 

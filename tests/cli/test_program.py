@@ -61,6 +61,11 @@ def test_list_names_every_id(monkeypatch, capsys):
         assert f"  {name} " in shown
 
 
+def test_an_unknown_study_is_refused(monkeypatch, capsys):
+    assert main(monkeypatch, "study", "bakeoff") == 2
+    assert "unknown study 'bakeoff'; did you mean 'bake-off'?" in capsys.readouterr().err
+
+
 def test_evaluate_prints_a_table_and_writes_a_folder(tmp_path):
     out = tmp_path / "new" / "folder"
     done = run(

@@ -99,3 +99,12 @@ def test_a_package_without_checkout_or_git_has_no_commit(monkeypatch, tmp_path):
     assert commit() is None  # git finds nothing there
     monkeypatch.setenv("PATH", str(tmp_path))
     assert commit() is None
+
+
+def test_another_data_set_in_the_same_file_shows(tmp_path):
+    path = tmp_path / "table.csv"
+    spec = f"gents_gym/Classification-v0(dataset='{path}', target=y)"
+    assert code_hashes(spec) == {}
+    path.write_text("x,y\n1,a\n")
+    assert code_hashes(spec) == {str(path): sha256(path)}
+    assert code_hashes("gents_gym/Classification-v0(dataset=iris)") == {}
