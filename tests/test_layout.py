@@ -14,10 +14,11 @@ ROOT = Path(gents_gym.__file__).parent
 TESTS = Path(__file__).parent
 # Anyone may import these.
 LEAVES = {"checks", "files", "likelihoods", "modules", "numerics", "parquet", "randomness", "registry"}
-LEAVES |= {"schema", "seals", "specs"}
+LEAVES |= {"drawing", "schema", "seals", "specs"}
 COMMON = LEAVES | {"types", "construct"}
 ALLOWED = {  # beside itself
     "checks": set(),
+    "drawing": {"checks", "specs"},
     "files": {"checks"},
     "likelihoods": {"checks"},
     "numerics": set(),
