@@ -186,8 +186,8 @@ def plan(config: EvaluationConfig, given: Mapping[str, Given] | None = None) -> 
 def merge(old: Manifest, new: Manifest, keep: Callable[[Cell], bool]) -> Manifest:
     """Return the manifest of what a folder holds and of what it is asked for, of the same run.
 
-    What ``new`` names is as it says. Other agents and environments of the folder stay; pairs of them that nobody asked
-    for are left out of the grid.
+    What ``new`` names comes first and is as it says. Other agents and environments of the folder stay; pairs of them
+    that nobody asked for are left out of the grid.
 
     Args:
         old: The folder's.
@@ -197,8 +197,8 @@ def merge(old: Manifest, new: Manifest, keep: Callable[[Cell], bool]) -> Manifes
     asked = {(env, agent) for env in new["env"] for agent in new["agents"]}
     there = {cell.pair for each in (old, {**old, "tasks": new["tasks"]}) for cell in cells(each) if keep(cell)}
     pairs = asked | there
-    env = [name for name in dict.fromkeys((*old["env"], *new["env"])) if any(name == pair[0] for pair in pairs)]
-    agents = [name for name in dict.fromkeys((*old["agents"], *new["agents"])) if any(name == p[1] for p in pairs)]
+    env = [name for name in dict.fromkeys((*new["env"], *old["env"])) if any(name == pair[0] for pair in pairs)]
+    agents = [name for name in dict.fromkeys((*new["agents"], *old["agents"])) if any(name == p[1] for p in pairs)]
     left_out = {one: [agent for agent in agents if (one, agent) not in pairs] for one in env}
     code = {**old.get("code", {}), **new["code"]}
     named = {*new["env"], *new["agents"]}
