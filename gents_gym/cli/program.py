@@ -19,7 +19,7 @@ from gents_gym.checks import InputError
 from gents_gym.cli.bounds import MeasureBounds
 from gents_gym.cli.calibration import Calibrate
 from gents_gym.cli.data import Data
-from gents_gym.cli.evaluate import Evaluate, Report, Reproduce
+from gents_gym.cli.evaluate import Compare, Evaluate, Report, Reproduce
 from gents_gym.cli.models import MeasureLosses
 from gents_gym.cli.news import NewsCommands, NewsPrepare
 from gents_gym.cli.offline import Offline
@@ -78,6 +78,7 @@ Command = (
     Annotated[List, subcommand("list")]
     | Annotated[Evaluate, subcommand("evaluate")]
     | Annotated[Report, subcommand("report")]
+    | Annotated[Compare, subcommand("compare")]
     | Annotated[Reproduce, subcommand("reproduce")]
     | Annotated[Study, subcommand("study")]
     | Annotated[Train, subcommand("train")]

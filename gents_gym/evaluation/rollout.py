@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from gents_gym.checks import (
@@ -23,13 +23,19 @@ from gents_gym.checks import (
     check_integer,
 )
 from gents_gym.construct import get_policy, make_agent
+from gents_gym.evaluation.environments import check_observations, make_envs
 from gents_gym.evaluation.regret import oracle_actions, regret
 from gents_gym.likelihoods import BERNOULLI
 from gents_gym.randomness import stream
 from gents_gym.types import Agent, PolicyClass, Privileged, RandomisedAgent, TaskInfo, Tasks, identity
 
-QUANTILES = (0.5, 0.9, 0.99)
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+QUANTILES = {"median": 0.5, "q90": 0.9, "q99": 0.99, "q10": 0.1, "q01": 0.01}  # the last two: rewards' bad tail
 SUM_TOLERANCE = 1e-6  # of probabilities: agents may compute them in single precision
+TASKS = 100  # of an environment given by its id
 MOST_BEST_FITS = 64  # blocks of tasks whose oracles' actions are kept
 
 
@@ -62,8 +68,43 @@ class Rollout:
         return float(self.seconds / (self.actions >= 0).sum())
 
     def summary(self) -> dict[str, dict[str, float]]:
-        """Return, for the reward and each regret, mean, s.e., median, 90 % and 99 % quantile of the tasks' totals."""
+        """Return, for the reward and each regret, mean, s.e., median, 90 % and 99 % quantile of the tasks' totals.
+
+        The bad tail of the reward is the lower one: ``q10`` and ``q01``.
+        """
         return {name: summarize(self.cumulative(name)[:, -1]) for name in ("reward", *self.regret)}
+
+    def to_pandas(self, steps: bool = False) -> pd.DataFrame:
+        """Return a data frame with a row for each task: its number, its reward and its regrets in all.
+
+        Args:
+            steps: A row for each decision of each task instead, with ``step``, from 1, and ``action``.
+        """
+        from gents_gym.evaluation.frames import record_frame  # pandas is optional
+
+        return record_frame(self, steps)
+
+    def plot(self, ax: Axes | None = None, measure: str | None = None, label: str | None = None) -> Axes:
+        """Draw the cumulative regret, mean over tasks with a band of ±1 s.e., and return the axes.
+
+        Args:
+            ax: Matplotlib axes to draw into; None: a new figure of pyplot's.
+            measure: "oracle", "expected", "best" or "reward"; None: the regret that matters most.
+            label: The curve's name in a legend.
+        """
+        from gents_gym.evaluation.pictures import plot_record  # Matplotlib is heavy
+
+        return plot_record(self, ax, measure, label)
+
+    def __repr__(self) -> str:
+        means = ", ".join(f"{name} {found['mean']:.1f}" for name, found in self.summary().items())
+        known = ", privileged" if self.privileged else ""
+        return f"Rollout({len(self.actions)} tasks of {self.actions.shape[1]} decisions{known}; per task: {means})"
+
+    def _repr_html_(self) -> str:
+        from gents_gym.evaluation.frames import record_html  # not needed to play
+
+        return record_html(self)
 
 
 def _mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -73,9 +114,9 @@ def _mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def summarize(totals: np.ndarray) -> dict[str, float]:
-    """Return mean, s.e., median, 90 % and 99 % quantile of per-task totals (B,)."""
+    """Return mean, s.e., median and the quantiles of both tails of per-task totals (B,)."""
     mean, error = _mean_and_error(totals)
-    quantiles = dict(zip(("median", "q90", "q99"), np.quantile(totals, QUANTILES), strict=True))
+    quantiles = dict(zip(QUANTILES, np.quantile(totals, [*QUANTILES.values()]), strict=True))
     return {name: float(value) for name, value in {"mean": mean, "se": error, **quantiles}.items()}
 
 
@@ -108,11 +149,12 @@ def join(parts: Sequence[Rollout]) -> Rollout:
 
 
 def rollout(
-    envs: VectorEnv[Any, Any, Any],
+    envs: VectorEnv[Any, Any, Any] | str,
     agent: Agent | str,
     seed: int = 0,
     oracle: str | PolicyClass | None = None,
     *,
+    tasks: int | None = None,
     indices: Sequence[int] | None = None,
     max_steps: int | None = None,
     on_step: Callable[[], None] | None = None,
@@ -121,11 +163,12 @@ def rollout(
     """Play one episode in each of B slots.
 
     Args:
-        envs: A Gymnasium vector environment whose observations have "context" and "action_features". A foreign
-            one has no tables, so the record has rewards only.
+        envs: A Gymnasium vector environment whose observations have "context" and "action_features", or the id of an
+            environment, options behind it. A foreign one has no tables, so the record has rewards only.
         agent: Any :class:`Agent`, or the id of one; a privileged one is given the tasks and the record is marked.
         seed: The stream that tasks and the agent's randomness come from.
         oracle: The policy class that regret is measured against; None: the setting's own.
+        tasks: How many tasks to play, B, of an environment given by its id; None: as many as ``indices``, or 100.
         indices: The tasks of the stream to play, B of them; None: the first B. A foreign environment is
             reset with ``seed + indices[0]``, which for ``SyncVectorEnv`` seeds the slots with seed + index.
         max_steps: Stop after so many decisions; None: at the episodes' end.
@@ -133,8 +176,28 @@ def rollout(
         propensities: Ask the agent for the probability of each action that it plays; one without ``probabilities``
             is refused. Asking changes no action and adds to the agent's time.
     """
+    if isinstance(envs, str):
+        agent = make_agent(agent) if isinstance(agent, str) else agent
+        with closing(_make_envs(envs, tasks, indices)) as made:
+            return _rollout(made, agent, seed, oracle, indices, max_steps, on_step, propensities)
     if not isinstance(envs, VectorEnv):
-        raise InputError(f"envs must be a vector environment, as gym.make_vec makes, got {envs!r}")
+        rule = "envs must be a vector environment, as gym.make_vec makes, or the id of an environment"
+        raise InputError(f"{rule}, got {envs!r}")
+    if tasks is not None:
+        raise InputError(f"tasks must go with an environment's id, got {tasks!r} with {envs.num_envs} slots")
+    return _rollout(envs, agent, seed, oracle, indices, max_steps, on_step, propensities)
+
+
+def _rollout(
+    envs: VectorEnv[Any, Any, Any],
+    agent: Agent | str,
+    seed: int,
+    oracle: str | PolicyClass | None,
+    indices: Sequence[int] | None,
+    max_steps: int | None,
+    on_step: Callable[[], None] | None,
+    propensities: bool,
+) -> Rollout:
     agent = make_agent(agent) if isinstance(agent, str) else agent
     if not isinstance(agent, Agent):
         raise InputError(f"agent must have reset, act and observe, or be an agent's id, got {agent!r}")
@@ -170,6 +233,13 @@ def rollout(
     return Rollout(actions, rewards, found, indices, privileged, clock.seconds, (which,), told)
 
 
+def _make_envs(env: str, tasks: int | None, indices: Sequence[int] | None) -> VectorEnv[Any, Any, Any]:
+    """Return an environment of the test split with a slot for each task."""
+    if indices is not None and tasks is None:
+        tasks = check_count("indices", indices)
+    return make_envs(env, check_integer("tasks", TASKS if tasks is None else tasks, 1))
+
+
 _BEST_FITS: dict[tuple[str, str], np.ndarray] = {}  # by tasks and oracle, the latest
 
 
@@ -196,13 +266,6 @@ class _Clock:
         found = call(*arguments)
         self.seconds += time.perf_counter() - started
         return found
-
-
-def check_observations(envs: VectorEnv[Any, Any, Any]) -> None:
-    """Raise unless the environment's observations have "context" and "action_features"."""
-    space = envs.single_observation_space
-    if not isinstance(space, spaces.Dict) or not {"context", "action_features"} <= space.keys():
-        raise InputError(f"envs must observe 'context' and 'action_features', got {envs!r} with {space}")
 
 
 def _has_tasks(envs: VectorEnv[Any, Any, Any]) -> bool:

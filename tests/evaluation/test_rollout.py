@@ -189,7 +189,15 @@ def test_statistics_are_over_tasks():
     assert found["mean"] == pytest.approx(totals.mean())
     assert found["median"] == pytest.approx(np.median(totals))
     assert summarize(np.arange(101.0)) == pytest.approx(
-        {"mean": 50, "se": np.arange(101).std(ddof=1) / np.sqrt(101), "median": 50, "q90": 90, "q99": 99}
+        {
+            "mean": 50,
+            "se": np.arange(101).std(ddof=1) / np.sqrt(101),
+            "median": 50,
+            "q90": 90,
+            "q99": 99,
+            "q10": 10,
+            "q01": 1,
+        }
     )
     assert np.isnan(summarize(np.array([3.0]))["se"])
 
