@@ -42,9 +42,9 @@ def _files(spec: str) -> Iterator[tuple[str, Path]]:
         folder = options.get(option)
         if isinstance(folder, str) and (described := Path(folder) / file).is_file():
             yield folder, described
-    file = options.get("dataset")
-    if isinstance(file, str) and Path(file).is_file():
-        yield file, Path(file)
+    data = options.get("dataset")
+    if isinstance(data, str) and Path(data).is_file():
+        yield data, Path(data)
 
 
 def _modules(target: str) -> Iterator[str]:

@@ -11,15 +11,15 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from gents_gym.checks import InputError, check_choice, check_integer
+from gents_gym.drawing.canvas import METADATA
+from gents_gym.drawing.style import PALETTE, SOFTWARE
 from gents_gym.evaluation.environments import env_distribution
 from gents_gym.evaluation.grid import EvaluationConfig
 from gents_gym.evaluation.harness import evaluate
+from gents_gym.evaluation.measures import Records
 from gents_gym.evaluation.rollout import summarize
-from gents_gym.evaluation.sealed import SOFTWARE
 from gents_gym.experiments.ranks import Rank, average_ranks
 from gents_gym.files import as_path, write_whole
-from gents_gym.report.analysis import Records
-from gents_gym.report.figures import METADATA, PALETTE
 from gents_gym.report.tables import escape
 
 NAME, TITLE = "bake-off", "A bake-off on data sets"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from gents_gym.report.analysis import CONFIDENCE, Records, totals
+from gents_gym.evaluation.measures import CONFIDENCE, Records, totals
 
 RESAMPLES = 4000
 

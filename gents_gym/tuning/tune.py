@@ -99,7 +99,7 @@ def _play(
             EvaluationConfig(agents, (env,), n_tasks, config.seed, SPLIT, block=block),
             folder,
             workers=workers,
-            on_cell=lambda done, _, over=over: tell(over + done, sum(dropped)),  # type: ignore[misc]
+            on_cell=lambda done, _, over=over: tell(over + done, sum(dropped)),
         )
         if found.failures:
             raise InputError(f"{found.failures[0]}; what was played stays, and the same command goes on from it")
