@@ -6,7 +6,7 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from gents_gym.checks import check_choice
-from gents_gym.cli.console import progress_bar
+from gents_gym.cli.console import meter
 
 STUDIES = {"bake-off": "gents_gym.experiments.bake_off:bake_off"}
 
@@ -39,10 +39,9 @@ class Study:
 
         check_choice("study", self.name, STUDIES)
         study = find("study", self.name, STUDIES)
-        with progress_bar() as progress:
-            bar = progress.add_task("blocks of tasks", total=None)
+        with meter() as shown:
             page = study(
                 *(self.folder, self.scale, self.seed, self.workers),
-                on_cell=lambda over, total: progress.update(bar, completed=over, total=total),
+                on_progress=lambda now: shown.show(str(now), now.share),
             )
         print(f"written to {self.folder}: {page.name} and its figure")

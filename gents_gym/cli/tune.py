@@ -6,7 +6,7 @@ from typing import Any
 
 from tyro.conf import OmitArgPrefixes
 
-from gents_gym.cli.console import print_wide, progress_bar
+from gents_gym.cli.console import meter, print_wide
 from gents_gym.tuning.config import TuneConfig
 
 BEHIND = ("behind", "behind_se")
@@ -32,13 +32,12 @@ class Tune:
         """Play, print, write."""
         from gents_gym.tuning.tune import tune
 
-        with progress_bar() as progress:
-            bar = progress.add_task("blocks of imagined tasks", total=None)
+        with meter() as shown:
             entry, path = tune(
                 self.config,
                 self.out,
                 workers=self.workers,
-                on_cell=lambda over, total: progress.update(bar, completed=over, total=total),
+                on_progress=lambda now: shown.show(str(now), now.share),
             )
         self._print(entry)
         print(f"chosen: {entry['agent']}; written to {path}")

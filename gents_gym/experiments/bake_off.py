@@ -17,6 +17,7 @@ from gents_gym.evaluation.environments import env_distribution
 from gents_gym.evaluation.grid import EvaluationConfig
 from gents_gym.evaluation.harness import evaluate
 from gents_gym.evaluation.measures import Records
+from gents_gym.evaluation.progress import Progress
 from gents_gym.evaluation.rollout import summarize
 from gents_gym.experiments.ranks import Rank, average_ranks
 from gents_gym.files import as_path, write_whole
@@ -83,7 +84,7 @@ def bake_off(
     scale: str = "small",
     seed: int = 0,
     workers: int | None = None,
-    on_cell: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
 ) -> Path:
     """Play the bake-off, and return the page that reports it; what is there already is not played again.
 
@@ -92,7 +93,7 @@ def bake_off(
         scale: "small", tasks of at most 300 decisions; "full", at most 2,000; "tiny", a trial of seconds.
         seed: Of the orders and of the agents' randomness.
         workers: Processes; None: one per core.
-        on_cell: Called with how many blocks of tasks are over, and how many there are.
+        on_progress: Called with how far it is.
     """
     size = SIZES[check_choice("scale", scale, SIZES)]
     out = _open(as_path("out", out))
@@ -102,7 +103,7 @@ def bake_off(
     config = EvaluationConfig(
         agents, tuple(envs.values()), size.shuffles, seed=check_integer("seed", seed, 0), block=10
     )
-    found = evaluate(config, out / "run", workers=workers, on_cell=on_cell)
+    found = evaluate(config, out / "run", workers=workers, on_progress=on_progress)
     if found.failures:
         raise InputError(f"every agent must play to its end: {found.failures[0]}")
     records = {name: found.records[env] for name, env in envs.items()}

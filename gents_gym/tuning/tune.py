@@ -2,12 +2,15 @@
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gents_gym.checks import InputError, check_type
 from gents_gym.evaluation.grid import EvaluationConfig, slug, versions
 from gents_gym.evaluation.harness import evaluate
+from gents_gym.evaluation.progress import Progress
 from gents_gym.files import check_target
 from gents_gym.models.banks import context_law, urn_mass
 from gents_gym.models.load import WEIGHTS, load_model, model_folders
@@ -26,7 +29,7 @@ def tune(
     out: str | Path | None = None,
     *,
     workers: int | None = None,
-    on_cell: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
 ) -> tuple[Entry, Path]:
     """Choose an agent for a model and write it down; return the entry and the ``tuned.json`` that holds it.
 
@@ -37,7 +40,7 @@ def tune(
         config: What is tuned.
         out: Folder for ``tuned.json``; None: that of the model, if it is not a bundled one.
         workers: Processes that play; None: one per core. The choice does not depend on it.
-        on_cell: Told how many blocks of tasks are played and how many there are, first of all and after each.
+        on_progress: Called with how far it is.
     """
     check_type("config", config, TuneConfig)
     model = load_model(config.model)
@@ -48,7 +51,7 @@ def tune(
     env = write_spec(ENV, {"model": name, **come, "contexts": law})
     candidates = choose_candidates(config, name)
     place = _place(folder, out)
-    rungs = _play(env, candidates, config, place, workers, on_cell)
+    rungs = _play(env, candidates, config, place, workers, on_progress)
     entry = {
         "horizon": come["horizon"],
         "n_actions": come["n_actions"],
@@ -79,7 +82,7 @@ def _play(
     config: TuneConfig,
     place: Path,
     workers: int | None,
-    on_cell: Callable[[int, int], None] | None,
+    on_progress: Callable[[Progress], None] | None,
 ) -> list[dict[str, Any]]:
     """Return what each rung found, candidate by candidate; all of it is played in one folder of an evaluation."""
     identity = hashlib.sha256(f"{env} {config.seed} {config.block}".encode()).hexdigest()[:8]
@@ -89,7 +92,13 @@ def _play(
     counts = [count for count, _ in plan]
     blocks = [n_tasks // block for _, n_tasks in plan]
     dropped = [(one - other) * n for one, other, n in zip(counts, [*counts[1:], 0], blocks, strict=True)]
-    tell = on_cell or (lambda done, total: None)
+    total = sum(dropped)
+
+    def tell(now: Progress, before: int) -> None:
+        if on_progress is not None:
+            over = before + now.over
+            on_progress(replace(now, over=over, total=total, share=over / total))
+
     left, rungs = list(candidates), list[dict[str, Any]]()
     for rung, (count, n_tasks) in enumerate(plan):
         left = left if rung == 0 else list(best(rungs[-1]["agents"], count))
@@ -99,7 +108,7 @@ def _play(
             EvaluationConfig(agents, (env,), n_tasks, config.seed, SPLIT, block=block),
             folder,
             workers=workers,
-            on_cell=lambda done, _, over=over: tell(over + done, sum(dropped)),
+            on_progress=partial(tell, before=over),
         )
         if found.failures:
             raise InputError(f"{found.failures[0]}; what was played stays, and the same command goes on from it")

@@ -29,8 +29,9 @@ def test_the_page_ranks_all_agents_but_the_oracle(played):
 def test_what_was_played_is_not_played_again(played):
     cells = {path: path.stat().st_mtime_ns for path in (played.parent / "run/cells").iterdir()}
     told = []
-    bake_off(played.parent, "tiny", workers=1, on_cell=lambda *count: told.append(count))
-    assert told == [(8, 8)]
+    bake_off(played.parent, "tiny", workers=1, on_progress=told.append)
+    assert (told[-1].over, told[-1].total) == (8, 8)
+    assert not any(now.phase == "playing" for now in told)
     assert {path: path.stat().st_mtime_ns for path in cells} == cells
 
 

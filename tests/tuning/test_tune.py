@@ -22,7 +22,7 @@ def files(folder):
 def done(tmp_path_factory):
     """A whole run, and what it told of its progress."""
     told, folder = [], tmp_path_factory.mktemp("tuned")
-    entry, path = tune(CONFIG, folder, workers=1, on_cell=lambda *numbers: told.append(numbers))
+    entry, path = tune(CONFIG, folder, workers=1, on_progress=told.append)
     return entry, path, told
 
 
@@ -32,8 +32,7 @@ def test_the_better_candidates_play_on_and_the_best_is_chosen(done):
     assert entry["agent"] == "greedy"
     assert {"horizon": 8, "n_actions": 3, "contexts": 0.5}.items() <= entry.items()
     assert read_tuned(path)["entries"] == [entry]
-    assert told[0] == (0, 10)
-    assert told[-1] == (10, 10)
+    assert (told[0].over, told[-1].over, told[-1].total, told[-1].share) == (0, 10, 10, 1)
     assert told == sorted(told)
 
 
@@ -73,8 +72,8 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_choice(done, tmp_path, monk
     cells = files(tmp_path)
     assert len(cells) == 6 + 1  # and the results of the first rung
     told = []
-    assert tune(CONFIG, tmp_path, workers=1, on_cell=lambda *numbers: told.append(numbers))[0] == whole
-    assert told[0] == (6, 10)  # the first rung was not played again
+    assert tune(CONFIG, tmp_path, workers=1, on_progress=told.append)[0] == whole
+    assert told[1].over == 6  # the first rung was not played again
     assert files(tmp_path) == files(path.parent)
     assert (tmp_path / "tuned.json").read_bytes() == path.read_bytes()
 
