@@ -95,7 +95,7 @@ def _play(
     total = sum(dropped)
 
     def tell(now: Progress, before: int) -> None:
-        if on_progress is not None:
+        if on_progress is not None and now.phase != "checking":  # which knows nothing of the work yet
             over = before + now.over
             on_progress(replace(now, over=over, total=total, share=over / total))
 

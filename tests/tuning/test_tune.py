@@ -33,7 +33,7 @@ def test_the_better_candidates_play_on_and_the_best_is_chosen(done):
     assert {"horizon": 8, "n_actions": 3, "contexts": 0.5}.items() <= entry.items()
     assert read_tuned(path)["entries"] == [entry]
     assert (told[0].over, told[-1].over, told[-1].total, told[-1].share) == (0, 10, 10, 1)
-    assert told == sorted(told)
+    assert [now.over for now in told] == sorted(now.over for now in told)
 
 
 def test_the_evidence_is_what_an_evaluation_finds(done):
@@ -73,7 +73,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_choice(done, tmp_path, monk
     assert len(cells) == 6 + 1  # and the results of the first rung
     told = []
     assert tune(CONFIG, tmp_path, workers=1, on_progress=told.append)[0] == whole
-    assert told[1].over == 6  # the first rung was not played again
+    assert told[0].over == 6  # the first rung was not played again
     assert files(tmp_path) == files(path.parent)
     assert (tmp_path / "tuned.json").read_bytes() == path.read_bytes()
 
