@@ -12,7 +12,7 @@ from gents_gym.checks import InputError, TaskError, check_array, check_integer, 
 from gents_gym.likelihoods import BERNOULLI, Likelihood
 from gents_gym.models.contexts import CONTEXT_MODELS, Sources, check_contexts, default_contexts, stack
 from gents_gym.models.ledger import KEPT, Ledger, is_rising
-from gents_gym.models.lookahead import find_outlook
+from gents_gym.models.lookahead import errors_of, find_outlook
 from gents_gym.models.tree import fill_tree, map_tree, tree_leaves
 from gents_gym.types import ActionModel, Completion, Feedback, Outlook, TaskInfo
 
@@ -366,7 +366,9 @@ class ActionBelief:
         task, alone = own // n_actions, np.zeros(len(own), np.int64)
         given = (self._ledger.rows[task, self._ledger.time], outcomes.reshape(-1).astype(np.float32), (len(own), 1))
         state = self._kernel.absorb(map_tree(lambda part: part[own], self._state), np.arange(len(own)), alone, *given)
-        found = self._likelihood.expected_reward(self._info.reward_fn, self._kernel.predict(state, places[task]))
+        with errors_of(n_actions * n):
+            parameters = self._kernel.predict(state, places[task])  # (B·A·n, 1+C, 1, ...)
+        found = self._likelihood.expected_reward(self._info.reward_fn, parameters)
         moved = found.reshape(n_tasks, n_actions, n, -1)  # (B, A, n, 1+C)
         now = self.expected(places)  # (B, 1+C, A)
         for a in range(n_actions):
@@ -401,12 +403,9 @@ class ActionBelief:
         outcomes.reshape(n_tasks, draws, n_rows)[:, :, :t] = self._ledger.outcomes[:, None, :t]
         each = (rng for rng in self._rngs for _ in range(draws))
         noise = stack([self._likelihood.noise(rng, (n_rows, n_actions)) for rng in each])
-        try:
+        with errors_of(draws):
             table = self._kernel.generate(state, rows, played, outcomes, noise)
             check_array("what the model predicts", table[:, -1], "(B·M, A)", (n_all, n_actions), per_task=1)
-        except TaskError as error:
-            error.position //= draws
-            raise
         return table.reshape(n_tasks, draws, n_rows, n_actions)
 
     def _observed(self, seen: np.ndarray, end: int, draws: int, n_actions: int) -> tuple[np.ndarray, np.ndarray]:

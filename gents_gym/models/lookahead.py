@@ -5,9 +5,11 @@ context, before the imagined ones.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
+from gents_gym.checks import TaskError
 from gents_gym.likelihoods import Bernoulli, Gaussian
 from gents_gym.numerics.cubature import hermite_rule
 from gents_gym.types import Belief, Feedback, LooksAhead, Outlook, TaskInfo
@@ -60,7 +62,9 @@ def look_ahead_on_forks(
             fork.decide(places[tasks, 0], np.full(len(tasks), a))
             given = outcomes[:, a].reshape(-1).astype(np.float32)
             fork.observe(Feedback(np.arange(len(tasks)), np.full(len(tasks), time), given))
-            yield np.asarray(fork.expected(places[tasks]), np.float64).reshape(n_tasks, n, *places.shape[1:2], -1)
+            with errors_of(n):
+                found = np.asarray(fork.expected(places[tasks]), np.float64)  # (B·n, 1+C, A)
+            yield found.reshape(n_tasks, n, *found.shape[1:])
 
     return find_outlook(belief, info, context, imagined, counts, observe)
 
@@ -95,6 +99,16 @@ def find_outlook(
         gains.append(np.stack(each, axis=1))  # (B, n)
         shares.append(((played == a) * move.likeness).mean(axis=1))
     return Outlook(np.stack(gains, axis=1), np.stack(shares, axis=1))
+
+
+@contextmanager
+def errors_of(copies: int) -> Iterator[None]:
+    """Let errors about one of a task's copies, which lie side by side, name the task."""
+    try:
+        yield
+    except TaskError as error:
+        error.position //= copies
+        raise
 
 
 class _Move:

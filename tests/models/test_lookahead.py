@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from gents_gym import Feedback, InputError, TaskInfo, load_model, make_tasks
+from gents_gym.checks import TaskError
 from gents_gym.models.action import PerAction
 from gents_gym.models.exact import ExactModel
 from gents_gym.models.lookahead import look_ahead, look_ahead_on_forks
@@ -165,6 +166,32 @@ def test_a_belief_without_the_verb_is_served_by_forks():
     again.complete(context, SIZE + 1, 1, "given", np.zeros((N_TASKS, 1), int))  # as many random numbers
     wanted = look_ahead_on_forks(again, info, STEPS, context, imagined, COUNTS)
     assert np.array_equal(found.gains, wanted.gains)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_an_error_in_imagination_names_the_task(joint):
+    """A model that fails once an outcome of the second task's third action is appended."""
+
+    class Trap(Beta):
+        def append(self, state, context, outcome, where=None):
+            after = super().append(state, context, outcome, where)
+            after[np.flatnonzero(state[:, 0] == 5.0)] = -1.0
+            return after
+
+        def start(self, action_features):
+            return np.where(action_features == 7, 5.0, 1.0) * np.ones((len(action_features), 2))
+
+        def predict(self, state, context):
+            return np.where(state[:, 0] < 0, np.nan, 0.5)
+
+    features = np.zeros((3, 4, 1))
+    features[1, 2] = 7
+    info = TaskInfo(features, 4, 1, 10)
+    belief = PerAction(Trap()).begin(info, [np.random.default_rng(i) for i in range(3)])
+    given = (np.zeros((3, 1)), np.zeros((3, 5, 1)), COUNTS)
+    with pytest.raises(TaskError) as refused:
+        look_ahead_on_forks(belief, info, 0, *given) if joint else belief.look_ahead(given[0], COUNTS, 5)
+    assert refused.value.position == 1
 
 
 def test_what_cannot_be_imagined_is_refused():
