@@ -627,8 +627,8 @@ class ActionModel(Protocol):
     float32 NumPy arrays and return NumPy arrays; those of a ``torch.nn.Module`` take and return tensors.
 
     A model may also have a ``likelihood`` (without it, outcomes are 0 and 1), a ``bank`` of contexts (n, D) to imagine
-    from (without it, a task's own), and ``context_features`` and ``action_context_features`` as in :class:`Model`,
-    which take and return NumPy arrays.
+    from (without it, a task's own), an ``action_bank`` (n, F) to imagine whole tasks with, and ``context_features`` and
+    ``action_context_features`` as in :class:`Model`, which take and return NumPy arrays.
     """
 
     def start(self, action_features: Any) -> Any:

@@ -107,11 +107,19 @@ def find_tuned(model: str | Path | None, tuned: str | Path | None, default: str)
         model, tuned = None, model
     path = None if tuned is None else tuned_path(tuned)
     if model is None:
-        model = default if path is None else str(read_tuned(path)["model"]["name"])
+        model = default if path is None else _named_model(path)
     if model == "exact":
         raise InputError("model must be a trained one, whose tuned file says which agent to play, got 'exact'")
     model_folders(model)
     return model, path
+
+
+def _named_model(path: Path) -> str:
+    """Return the model that a tuned file names; a file never brings code."""
+    name = str(read_tuned(path)["model"]["name"])
+    if ":" in name:
+        raise InputError(f"'{path}' must name a model by its id or folder, never package.module:Class, got {name!r}")
+    return name
 
 
 def _is_tuned_alone(folder: Path) -> bool:

@@ -29,7 +29,8 @@ class TuneConfig:
     candidates: tuple[str, ...] = ()
     """Agents that compete, each an id with options behind it but without a model; none: a grid of those here."""
     tasks: int = 200
-    """Imagined tasks that the last two candidates play; those before play half as many, and so on."""
+    """Imagined tasks that the last two candidates play; those before play half as many, and so on. Rounded up to
+    whole blocks."""
     risk: float = 0.0
     """Weight of the quantile in the score, (1 - risk) · mean + risk · quantile of the tasks' regrets."""
     quantile: float = 0.95

@@ -46,10 +46,11 @@ def tune(
     model = load_model(config.model)
     (folder,) = model_folders(config.model)
     name = folder.name if folder.parent == WEIGHTS else str(folder.absolute())
+    played = config.model if ":" in config.model else name  # a class of the user's own; the file names the folder
     come = tasks_to_come(config)
     law = context_law(come.get("contexts"), urn_mass(model))
-    env = write_spec(ENV, {"model": name, **come, "contexts": law})
-    candidates = choose_candidates(config, name)
+    env = write_spec(ENV, {"model": played, **come, "contexts": law})
+    candidates = choose_candidates(config, played)
     place = _place(folder, out)
     rungs = _play(env, candidates, config, place, workers, on_progress)
     entry = {
@@ -72,7 +73,6 @@ def _place(folder: Path, out: str | Path | None) -> Path:
     place = check_target("out", folder if out is None else out)
     if place.exists() and not place.is_dir():
         raise InputError(f"out must be a folder, got the file '{place}'")
-    place.mkdir(parents=True, exist_ok=True)
     return place
 
 

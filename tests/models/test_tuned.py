@@ -79,6 +79,12 @@ def test_a_folder_of_tune_stands_for_the_model_that_it_names(tmp_path):
     assert find_tuned(None, None, "filter") == ("filter", None)
 
 
+def test_a_file_brings_no_code(tmp_path):
+    write(tmp_path, model="mine:Model(folder=x)")
+    with pytest.raises(InputError, match=r"must name a model by its id or folder, never .*, got 'mine:M"):
+        find_tuned(tmp_path, None, "filter")
+
+
 def test_a_models_own_file_is_beside_it(tmp_path):
     folder = load_model("synthetic-filter").save_pretrained(tmp_path / "mine")
     path = write(folder)

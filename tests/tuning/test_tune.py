@@ -103,6 +103,17 @@ def test_bad_input(tmp_path, options, message):
     config = TuneConfig(**{**SMALL, "candidates": ("greedy",), **options})
     with pytest.raises(InputError, match=message):
         tune(config, tmp_path / "out" if "n_actions" in options or "candidates" in options else None, workers=1)
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_model_of_a_class_of_ones_own(tmp_path):
+    """The class is named by the user alone: the file names the folder."""
+    folder = load_model("synthetic-filter").save_pretrained(tmp_path / "mine")
+    model = f"gents_gym.models.filter:FilterModel(folder='{folder}')"
+    entry, path = tune(TuneConfig(model, **SMALL, candidates=("greedy",)), workers=1)
+    assert model[:20] in entry["env"]
+    assert read_tuned(path)["model"]["name"] == str(folder)
+    assert gents_gym.make_agent("auto", model=model).weight_files[-1] == path
 
 
 def test_a_model_without_training_actions(tmp_path):
