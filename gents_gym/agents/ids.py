@@ -8,7 +8,6 @@ import numpy as np
 from gents_gym.agents.ahead import Ahead, draw_actions
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.on_model import DEFAULT_MODEL
-from gents_gym.agents.policy import check_policy
 from gents_gym.agents.ts_gen import TSGen
 from gents_gym.checks import check_integer, check_rngs
 from gents_gym.randomness import Draws
@@ -37,7 +36,6 @@ class IDS(Resettable):
     def __post_init__(self) -> None:
         """Check the options."""
         check_integer("samples", self.samples, 2)
-        check_policy(self.policy)
         self._sampler = TSGen(self.model, self.policy, self.m, self.samples, self.warm_start, self.contexts)
 
     def resolve(self, info: TaskInfo) -> str:
