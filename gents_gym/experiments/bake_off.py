@@ -1,6 +1,7 @@
 """The bake-off: every agent that can play on every bundled data set, ranked by reward."""
 
 import io
+import textwrap
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,7 +29,12 @@ SETS = {"iris": "", "wine": "", "breast_cancer": "", "digits": "", "diabetes": "
 TEST = 0.8  # share of the rows that is played: nobody learns from the labels of the others
 BLOCK = 10  # tasks side by side
 REFERENCE = "oracle"  # it has seen the labels, so it is not ranked
-VW = "vw(args='--cb_explore_adf {}-q ca -b 14')"
+VW = {  # by the name that they have on the page; costs are rewards with a minus
+    "vw: ε-greedy": "vw(args='--cb_explore_adf -q ca -b 14')",
+    "vw: SquareCB": "vw(args='--cb_explore_adf --squarecb -q ca -b 14')",
+    "vw: RegCB": "vw(args='--cb_explore_adf --regcbopt --cb_type mtr --cb_min_cost -1 --cb_max_cost 0 -q ca -b 14')",
+}
+LABELS = {spec: label for label, spec in VW.items()}
 AGENTS = (
     "random",
     "linucb(intercept=True)",
@@ -43,9 +49,7 @@ AGENTS = (
     "gen-ucb(model=untrained)",
     "bayes-ucb(model=untrained)",
     "online",
-    VW.format(""),
-    VW.format("--squarecb "),
-    VW.format("--regcb --cb_type mtr "),
+    *VW.values(),
 )
 NOTES = f"""\
 Each task is a data set whose rows come in random order. The agent sees a row and names a class, and learns only if that
@@ -59,6 +63,17 @@ fitted. The oracle is a logistic policy fitted to all labels of the rows that ar
 **Who is not here.** `lints(prior=fitted)` and trained models learn from labelled rows. `exact` and `exact-twin` need a
 known p*. `sb3` needs a trained policy, `per-task` and `callable` an agent of the user's. `mabwiser`'s linear policies
 are those of `linucb` and `lints`.
+
+**Options.** Agents play with their defaults, but for an intercept, the imputed rows `m`, and a second α of LinUCB. Vowpal
+Wabbit's RegCB is the one agent whose arguments were changed after a first run: without the range of its costs, -1 to 0,
+which are rewards with a minus, it played almost at random, and of its two forms the better one was kept. In full, the
+agents of Vowpal Wabbit are {", ".join(f"`{spec}`" for spec in VW.values())}.
+"""
+READING = """\
+Ranks are by total reward, 1 for the most, averaged over all orders of all sets; equal rewards share their rank.
+Intervals are of a bootstrap over pairs of set and order. They are about other orders of these sets, not about other
+sets. Below each set is the share of right classes over the whole task, mean ± 1 s.e. Times are the agent's own, beside
+others' work on the same machine.
 """
 
 
@@ -145,8 +160,8 @@ def _page(command: str, size: Size, records: Mapping[str, Records], ranks: Mappi
     how = f"{size.shuffles} orders of each of {len(records)} data sets, decisions per task: {lengths}"
     took = f"The agents' own time is {own / 60:.1f} minutes in all; this call took {seconds / 60:.1f} minutes"
     heads = ["agent", "average rank", "95 %", *records, "ms per decision"]
-    lines = [f"# {TITLE}", "", f"`{command}`: {how}. {took} and played what was not there yet.", "", NOTES]
-    lines += [_finding(ranks), "", f"![Average ranks]({NAME}.png)", ""]
+    lines = [f"# {TITLE}", "", _wrap(f"`{command}`: {how}. {took} and played what was not there yet."), ""]
+    lines += [_wrap(NOTES), "", _wrap(_finding(ranks)), "", f"![Average ranks]({NAME}.png)", ""]
     lines += [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
     for agent in (*ranks, REFERENCE):
         rank = ranks.get(agent)
@@ -155,15 +170,16 @@ def _page(command: str, size: Size, records: Mapping[str, Records], ranks: Mappi
         spent = sum(part[agent].seconds for part in records.values())
         decisions = sum(part[agent].actions.size for part in records.values())
         privileged = " (privileged)" if rank is None else ""
-        lines.append(f"| {escape(agent)}{privileged} | {' | '.join(cells)} | {1e3 * spent / decisions:.2f} |")
-    lines += [
-        "",
-        "Ranks are by total reward, 1 for the most, averaged over all orders of all sets; equal rewards share their",
-        "rank. Intervals are of a bootstrap over pairs of set and order. They are about other orders of these sets,",
-        "not about other sets. Below each set is the share of right classes over the whole task, mean ± 1 s.e.",
-        "",
-    ]
-    return "\n".join(lines)
+        lines.append(
+            f"| {escape(LABELS.get(agent, agent))}{privileged} | {' | '.join(cells)} | {1e3 * spent / decisions:.2f} |"
+        )
+    return "\n".join([*lines, "", _wrap(READING), ""])
+
+
+def _wrap(text: str) -> str:
+    """Return paragraphs with lines of at most 100 characters."""
+    wrapper = textwrap.TextWrapper(100, break_long_words=False, break_on_hyphens=False)
+    return "\n\n".join(wrapper.fill(part) for part in text.strip().split("\n\n"))
 
 
 def _share(values: np.ndarray) -> str:
@@ -175,9 +191,15 @@ def _finding(ranks: Mapping[str, Rank]) -> str:
     """Return which agent leads, and whose intervals reach its own."""
     (leader, lead), *others = ranks.items()
     near = [agent for agent, rank in others if rank.low <= lead.high]
-    close = f"The intervals of {', '.join(f'`{agent}`' for agent in near)} reach its own." if near else ""
+    close = (
+        f"The intervals of {', '.join(f'`{LABELS.get(agent, agent)}`' for agent in near)} reach its own."
+        if near
+        else ""
+    )
     alone = "" if near else "No other agent's interval reaches its own."
-    return f"`{leader}` has the lowest average rank, {lead.mean:.2f} of {len(ranks)}. {close}{alone}"
+    return (
+        f"`{LABELS.get(leader, leader)}` has the lowest average rank, {lead.mean:.2f} of {len(ranks)}. {close}{alone}"
+    )
 
 
 def _draw(ranks: Mapping[str, Rank]) -> bytes:
@@ -188,7 +210,7 @@ def _draw(ranks: Mapping[str, Rank]) -> bytes:
     for row, rank in enumerate(ranks.values()):
         bars = [[rank.mean - rank.low], [rank.high - rank.mean]]
         panel.errorbar(rank.mean, row, xerr=bars, color=PALETTE[0], marker="o", capsize=3)
-    panel.set_yticks(range(len(ranks)), list(ranks), fontsize=8)
+    panel.set_yticks(range(len(ranks)), [LABELS.get(agent, agent) for agent in ranks], fontsize=8)
     panel.invert_yaxis()
     panel.set_xlabel("average rank by reward, 1 is best, with 95 % intervals")
     panel.grid(alpha=0.25)
