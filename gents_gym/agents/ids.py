@@ -58,7 +58,7 @@ class IDS(Resettable):
 
     def probabilities(self, context: np.ndarray) -> np.ndarray:
         """Return the distribution that the action is drawn from, given the tables, (B, D) to (B, A)."""
-        return self._mixture.look(context)
+        return self._mixture.look(context).copy()  # what act draws from stays ours
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""

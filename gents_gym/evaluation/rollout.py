@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -311,6 +312,7 @@ def _play(
     told: list[np.ndarray] = []
     while live.any() and len(actions) != max_steps:
         chances = clock.time(agent.probabilities, context) if propensities else None  # type: ignore[attr-defined]
+        chances = copy.copy(chances)  # an agent may use its array again
         action = check_actions(clock.time(agent.act, context), len(info), info.n_actions)
         if propensities:
             told.append(np.where(live, played_probabilities(chances, action, info.n_actions), np.nan))
