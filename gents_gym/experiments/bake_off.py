@@ -64,10 +64,10 @@ fitted. The oracle is a logistic policy fitted to all labels of the rows that ar
 known p*. `sb3` needs a trained policy, `per-task` and `callable` an agent of the user's. `mabwiser`'s linear policies
 are those of `linucb` and `lints`.
 
-**Options.** Agents play with their defaults, but for an intercept, the imputed rows `m`, and a second α of LinUCB. Vowpal
-Wabbit's RegCB is the one agent whose arguments were changed after a first run: without the range of its costs, -1 to 0,
-which are rewards with a minus, it played almost at random, and of its two forms the better one was kept. In full, the
-agents of Vowpal Wabbit are {", ".join(f"`{spec}`" for spec in VW.values())}.
+**Options.** Agents play with their defaults, but for an intercept, the imputed rows `m`, and a second α of LinUCB.
+Vowpal Wabbit's RegCB is the one agent whose arguments were changed after a first run: without the range of its costs,
+-1 to 0, which are rewards with a minus, it played almost at random, and of its two forms the better one was kept. In
+full, the agents of Vowpal Wabbit are {", ".join(f"`{spec}`" for spec in VW.values())}.
 """
 READING = """\
 Ranks are by total reward, 1 for the most, averaged over all orders of all sets; equal rewards share their rank.
