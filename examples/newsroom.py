@@ -12,13 +12,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as csv
-import pyarrow.parquet as pq
 
 import gents_gym
 from gents_gym.agents.ts_gen import TSGen
 from gents_gym.tasks.headlines.models import Encoder, Source
 from gents_gym.tasks.headlines.prepare import fit_projection
-from gents_gym.training.data import read_logs
 from gents_gym.training.folder import split_actions
 
 parser = argparse.ArgumentParser(description=__doc__)
@@ -63,15 +61,13 @@ embeddings = Encoder("minilm", Source(local_files_only=True))(headlines["headlin
 embeddings = fit_projection(embeddings[date < date.max()], min(32, (date < date.max()).sum() - 1)).apply(embeddings)
 
 # 2. Train p_θ on the log: how articles like these were clicked on by readers like those.
-log = csv.read_csv(impressions_file)
-names = {"article": "action", "clicked": "outcome"}
-pq.write_table(log.rename_columns([names.get(name, name) for name in log.column_names]), out / "log.parquet")
-seen = np.unique(log["article"].to_numpy())
-places = {article: i for i, article in enumerate(headlines["article"])}
-columns = embeddings[[places[article] for article in seen]].T
-features = {"action": seen, **{f"z{j}": column for j, column in enumerate(columns)}}
-pq.write_table(pa.table(features), out / "articles.parquet")
-rows, held_out = split_actions(read_logs(out / "log.parquet", out / "articles.parquet"), 0.1, seed=0)
+names = [f"z{j}" for j in range(embeddings.shape[1])]
+articles = {"article": headlines["article"], **dict(zip(names, embeddings.T, strict=True))}
+impressions = csv.read_csv(impressions_file)
+readers = tuple(name for name in impressions.column_names if name not in ("article", "clicked"))
+roles = gents_gym.Roles("article", "clicked", context=readers, action_features=("z*",))
+logs = gents_gym.read_logs(impressions, roles, action_table=pa.table(articles))
+rows, held_out = split_actions(gents_gym.RowSets.from_logs(logs), 0.1, seed=0)
 config = gents_gym.preset_config("filter", "news", horizon=200, epochs=arguments.epochs)
 model, _ = gents_gym.train(rows, held_out, config)
 model.save_pretrained(out / "model")

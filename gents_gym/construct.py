@@ -41,6 +41,11 @@ def make_agent(agent: str, /, **options: Any) -> Agent:
     return made
 
 
+def agent_options(agent: str) -> list[str]:
+    """Return the names of the options that an agent's constructor takes; ``agent`` is an id without options."""
+    return list(_parameters("agent", agent, find("agent", agent, agent_ids())))
+
+
 def make_policy(policy: str, /, reward_fn: RewardFn = identity, **options: Any) -> PolicyClass:
     """Make a policy class.
 

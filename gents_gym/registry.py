@@ -6,12 +6,20 @@ from typing import Any
 TASKS = {
     "synthetic": "gents_gym.tasks.synthetic:Synthetic",
     "news": "gents_gym.tasks.news:News",
+    "imagined": "gents_gym.models.imagined:Imagined",
+    "classification": "gents_gym.tasks.classification:Classification",
+    "wheel": "gents_gym.tasks.wheel:Wheel",
+    "bernoulli": "gents_gym.tasks.bernoulli:Bernoulli",
 }
 
 # Gymnasium environments: the id, and the arguments that it is registered with.
 ENVIRONMENTS = {
     "gents_gym/Synthetic-v0": {"tasks": "synthetic"},
     "gents_gym/News-v0": {"tasks": "news"},
+    "gents_gym/Imagined-v0": {"tasks": "imagined"},
+    "gents_gym/Classification-v0": {"tasks": "classification"},
+    "gents_gym/Wheel-v0": {"tasks": "wheel"},
+    "gents_gym/Bernoulli-v0": {"tasks": "bernoulli"},
 }
 
 # Agents; other distributions add theirs through the entry-point group "gents_gym.agents".
@@ -24,9 +32,13 @@ AGENTS = {
     "greedy": "gents_gym.agents.greedy:Greedy",
     "epsilon-greedy": "gents_gym.agents.greedy:EpsilonGreedy",
     "softmax": "gents_gym.agents.greedy:Softmax",
+    "squarecb": "gents_gym.agents.squarecb:SquareCB",
     "ts-gen": "gents_gym.agents.ts_gen:TSGen",
     "gen-ucb": "gents_gym.agents.ts_gen:GenUCB",
     "bayes-ucb": "gents_gym.agents.bayes_ucb:BayesUCB",
+    "ids": "gents_gym.agents.ids:IDS",
+    "gen-kg": "gents_gym.agents.gen_kg:GenKG",
+    "auto": "gents_gym.agents.auto:Auto",
     "exact-twin": "gents_gym.agents.exact_twin:ExactTwin",
     "per-task": "gents_gym.agents.per_task:PerTask",
     "callable": "gents_gym.agents.adapters.callable:from_callable",
@@ -35,6 +47,26 @@ AGENTS = {
     "vw": "gents_gym.agents.adapters.vw:vw",
     "sb3": "gents_gym.agents.adapters.sb3:SB3",
 }
+
+# Agents on a model that ``gents-gym tune`` compares by default; those whose id is not registered are left out.
+TUNED = (
+    "greedy",
+    "epsilon-greedy(epsilon=0.02)",
+    "softmax(temperature=0.01)",
+    "softmax(temperature=0.02)",
+    "softmax(temperature=0.05)",
+    "ts-gen",
+    "ts-gen(samples=8, m=64)",
+    "gen-ucb(quantile=0.6)",
+    "gen-ucb",
+    "gen-ucb(quantile=0.9)",
+    "bayes-ucb",
+    "bayes-ucb(kappa=0.2)",
+    "bayes-ucb(kappa=1.0)",
+    "gen-kg(c=0.1)",
+    "gen-kg(c=0.3)",
+    "gen-kg(c=1.0)",
+)
 
 # Kinds of model p_θ; other distributions add theirs through the entry-point group "gents_gym.models".
 MODELS = {
@@ -112,4 +144,5 @@ POLICIES = {
 REWARDS = {
     "identity": "gents_gym.types:identity",
     "half": "gents_gym.types:half",
+    "signed": "gents_gym.types:signed",
 }

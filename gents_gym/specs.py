@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gents_gym.checks import InputError, check_choice
@@ -35,6 +35,11 @@ def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
     if pending:
         raise InputError(f"an option's value must be a literal or a word, got {pending.strip(' ,')!r} in {spec!r}")
     return match["name"], options
+
+
+def write_spec(name: str, options: Mapping[str, Any]) -> str:
+    """Return the text that :func:`parse_spec` splits into ``name`` and ``options``, literals or texts."""
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in options.items())})" if options else name
 
 
 def _literal(text: str) -> Any:

@@ -28,6 +28,11 @@ def half(outcome: np.ndarray) -> np.ndarray:
     return outcome / 2
 
 
+def signed(outcome: np.ndarray) -> np.ndarray:
+    """The reward R(y) = 2y - 1: a failure costs as much as a success brings."""
+    return 2 * outcome - 1
+
+
 def _name(reward_fn: RewardFn) -> str:
     """Return how a file names a reward function."""
     name = getattr(reward_fn, "__qualname__", None)
@@ -524,7 +529,7 @@ class Belief(Protocol):
             rows: Rows to impute, the current one first, below the rows of earlier decisions, in which only observed
                 cells then count; None: the whole table up to the horizon, in which every missing cell is imputed.
             draws: M, tables of each task.
-            contexts: Where contexts to come are drawn from: "bank", "seen" or "given"; None: the model's default.
+            contexts: Where contexts to come are drawn from: bank, seen, own or given; None: the model's default.
             actions: The actions whose columns are completed, (B, n); None: all A.
         """
         ...
@@ -543,6 +548,49 @@ class Belief(Protocol):
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Take a state that :meth:`state` returned in the place of the present one."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """What further observations of each action in the current context would be worth, by C imagined contexts.
+
+    Attributes:
+        gains: How much the mean best prediction would rise by k observations, for n numbers k, (B, A, n).
+        shares: How often the action has the best prediction, (B, A). Each imagined context counts as much as an
+            observation there says of the current one: by the squared correlation of the action's mean rewards in the
+            two under the belief. So it is a rate at which greedy play learns the same.
+    """
+
+    gains: np.ndarray
+    shares: np.ndarray
+
+
+@runtime_checkable
+class LooksAhead(Protocol):
+    """A belief with a quick way to its outlook; for others, forks observe imagined outcomes."""
+
+    def look_ahead(self, context: np.ndarray, counts: np.ndarray, size: int, contexts: str | None = None) -> Outlook:
+        """Return what further observations would be worth.
+
+        Args:
+            context: The current contexts, (B, D).
+            counts: Numbers of observations, rising, (n,).
+            size: C, contexts that are imagined.
+            contexts: Where they come from, as in :meth:`Belief.complete`.
+        """
+        ...
+
+
+@runtime_checkable
+class DrawsMeans(Protocol):
+    """A belief that draws outcomes from expectations, and can tell these."""
+
+    def complete_with_means(self, context: np.ndarray, contexts: str | None = None) -> tuple[Completion, np.ndarray]:
+        """Return one completed table of each task and the mean rewards behind it, (B, T, A).
+
+        The arguments are as in :meth:`Belief.complete`.
+        """
         ...
 
 
@@ -595,8 +643,8 @@ class ActionModel(Protocol):
     float32 NumPy arrays and return NumPy arrays; those of a ``torch.nn.Module`` take and return tensors.
 
     A model may also have a ``likelihood`` (without it, outcomes are 0 and 1), a ``bank`` of contexts (n, D) to imagine
-    from (without it, a task's own), and ``context_features`` and ``action_context_features`` as in :class:`Model`,
-    which take and return NumPy arrays.
+    from (without it, a task's own), an ``action_bank`` (n, F) to imagine whole tasks with, and ``context_features`` and
+    ``action_context_features`` as in :class:`Model`, which take and return NumPy arrays.
     """
 
     def start(self, action_features: Any) -> Any:

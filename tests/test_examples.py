@@ -38,7 +38,9 @@ def test_example_runs(path, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert any(word in done.stdout for word in ("regret", "nats per step", "clicks on the first article"))
+    assert any(
+        word in done.stdout for word in ("regret", "nats per step", "clicks on the first article", "clicks per visitor")
+    )
 
 
 def test_there_are_examples():

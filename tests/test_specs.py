@@ -2,7 +2,7 @@ import pytest
 
 from gents_gym import InputError
 from gents_gym.registry import POLICIES
-from gents_gym.specs import check_registered, parse_spec
+from gents_gym.specs import check_registered, parse_spec, write_spec
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,8 @@ def test_a_file_may_name_registered_ids(spec):
 def test_a_file_may_name_nothing_else(spec, message):
     with pytest.raises(InputError, match=message):
         check_registered("oracle", spec, POLICIES)
+
+
+@pytest.mark.parametrize("options", [{}, {"m": 8, "c": 0.5, "model": "/a b/it's, (so)"}, {"x": None, "y": [1, "z"]}])
+def test_what_is_written_is_read_back(options):
+    assert parse_spec(write_spec("ts-gen", options)) == ("ts-gen", options)

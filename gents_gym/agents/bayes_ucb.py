@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
+from gents_gym.agents.ahead import Ahead
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
 from gents_gym.agents.ties import Chooser, check_ties
@@ -61,6 +62,7 @@ class BayesUCB(Resettable):
             raise InputError("discount or quantile must be given if the horizon is not known, got None")
         self._held = BeliefHolder(self.model, info, rngs)
         self._choose = Chooser(self.ties, rngs, info.n_actions)
+        self._scores = Ahead(self.scores)
         support = info.likelihood.support
         self._range = None if support is None else np.asarray(info.reward_fn(support), np.float64)
         self._left = info.horizon or 0  # decisions to come, the current one among them
@@ -82,7 +84,11 @@ class BayesUCB(Resettable):
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest quantile."""
-        return self._choose(self.scores(context))
+        return self._choose(self._scores.take(context))
+
+    def probabilities(self, context: np.ndarray) -> np.ndarray:
+        """Return 1 for the action of the highest quantile, (B, D) to (B, A)."""
+        return self._choose.probabilities(self._scores.look(context))
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gents_gym.agents.ahead import DEFAULT_VOTES
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.ts_gen import TSGen
 from gents_gym.checks import InputError
@@ -22,11 +23,12 @@ class ExactTwin(Resettable):
     policy: str | PolicyClass = "logistic"  # the policy class that is fitted
     m: int | None = None  # imputed rows per action; None: the whole table
     samples: int = 1  # completed tables per decision
+    votes: int = DEFAULT_VOTES  # decisions behind the probabilities of actions, the played one among them
     tasks: Tasks | None = None  # the tasks it knows, given by for_tasks
 
     def __post_init__(self) -> None:
         """Check the options."""
-        self._agent = TSGen("exact", self.policy, self.m, self.samples)
+        self._agent = TSGen("exact", self.policy, self.m, self.samples, votes=self.votes)
 
     def for_tasks(self, tasks: Tasks) -> "ExactTwin":
         """Return the twin that knows the features of ``tasks``."""
@@ -45,6 +47,10 @@ class ExactTwin(Resettable):
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,)."""
         return self._agent.act(context)
+
+    def probabilities(self, context: np.ndarray) -> np.ndarray:
+        """Return the vote share of each action, (B, D) to (B, A), as TS-Gen does."""
+        return self._agent.probabilities(context)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Add the played actions' outcomes to the history."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gents_gym.agents.ahead import Ahead
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
 from gents_gym.agents.ties import Chooser, check_ties
@@ -38,6 +39,7 @@ class Greedy(Resettable):
         """Face B new tasks."""
         self._held = BeliefHolder(self.model, info, rngs)
         self._choose = Chooser(self.ties, rngs, info.n_actions)
+        self._scores = Ahead(self.scores)
 
     def scores(self, context: np.ndarray) -> np.ndarray:
         """Return the predicted mean rewards, (B, D) to (B, A)."""
@@ -45,7 +47,11 @@ class Greedy(Resettable):
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest prediction."""
-        return self._choose(self.scores(context))
+        return self._choose(self._scores.take(context))
+
+    def probabilities(self, context: np.ndarray) -> np.ndarray:
+        """Return 1 for the action of the highest prediction, (B, D) to (B, A)."""
+        return self._choose.probabilities(self._scores.look(context))
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""
@@ -75,12 +81,21 @@ class EpsilonGreedy(Resettable):
         self._greedy.reset(info, rngs)
         self._n_actions = info.n_actions
         self._uniform = Draws(check_rngs(rngs, len(info)), "random", 2)
+        self._coins = Ahead(self._toss)
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,)."""
-        explore, which = self._uniform.next().T
+        explore, which = self._coins.take(context).T
         anything = (which * self._n_actions).astype(np.int64)
         return np.where(explore < self.epsilon, anything, self._greedy.act(context))
+
+    def probabilities(self, context: np.ndarray) -> np.ndarray:
+        """Return ε/A for every action and 1 - ε more for the greedy one, (B, D) to (B, A)."""
+        self._coins.look(context)  # first, as in act: a model's predictions may draw from the same generators
+        return self.epsilon / self._n_actions + (1 - self.epsilon) * self._greedy.probabilities(context)
+
+    def _toss(self, context: np.ndarray) -> np.ndarray:
+        return self._uniform.next()  # (B, 2)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""
@@ -106,11 +121,18 @@ class Softmax(Resettable):
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._greedy.reset(info, rngs)
+        self._scores = Ahead(self._greedy.scores)
         self._gumbel = Draws(check_rngs(rngs, len(info)), "gumbel", info.n_actions)
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,); the highest of prediction plus temperature times Gumbel noise is a softmax draw."""
-        return (self._greedy.scores(context) + self.temperature * self._gumbel.next()).argmax(axis=1)
+        return (self._scores.take(context) + self.temperature * self._gumbel.next()).argmax(axis=1)
+
+    def probabilities(self, context: np.ndarray) -> np.ndarray:
+        """Return the softmax of the predictions over the temperature, (B, D) to (B, A)."""
+        scores = self._scores.look(context)
+        weights = np.exp((scores - scores.max(axis=1, keepdims=True)) / self.temperature)
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""

@@ -6,7 +6,9 @@ from typing import Self
 
 import numpy as np
 
+from gents_gym.agents.ahead import DEFAULT_VOTES
 from gents_gym.agents.base import Resettable
+from gents_gym.agents.drawn import DrawnBest
 from gents_gym.agents.linear import (
     ContextFeatures,
     LinearPosterior,
@@ -16,8 +18,7 @@ from gents_gym.agents.linear import (
     choose_prior,
     fit_prior,
 )
-from gents_gym.checks import check_choice, check_flag, check_number, check_rngs
-from gents_gym.randomness import Draws
+from gents_gym.checks import check_choice, check_flag, check_integer, check_number, check_rngs
 from gents_gym.types import ActionRows, TaskInfo
 
 
@@ -32,6 +33,7 @@ class LinTS(Resettable):
     prior: str = "isotropic"  # N(0, I), or "fitted" to historical rows by fit(rows)
     noise: float = 0.25  # noise variance of the isotropic prior; 1/4 is the most that rewards in [0, 1] can have
     intercept: bool = False  # the paper's version has none
+    votes: int = DEFAULT_VOTES  # draws behind the probabilities of actions, the played one among them
     fitted: LinearPrior | None = field(default=None, init=False, repr=False)  # what fit(rows) found
 
     def __post_init__(self) -> None:
@@ -39,6 +41,7 @@ class LinTS(Resettable):
         check_flag("intercept", self.intercept)
         check_choice("prior", self.prior, ["isotropic", "fitted"])
         check_number("noise", self.noise, 0, above=True)
+        check_integer("votes", self.votes, 2)
 
     def fit(self, rows: ActionRows) -> Self:
         """Fit the prior to historical rows; the isotropic prior needs none."""
@@ -51,13 +54,19 @@ class LinTS(Resettable):
         self._info, self._features = info, ContextFeatures(info, self.intercept)
         prior = choose_prior("lints", self.prior, info.context_dim + self.intercept, self.noise, self.fitted)
         self._posterior = LinearPosterior(prior, info)
-        self._normal = Draws(check_rngs(rngs, len(info)), "standard_normal", info.n_actions)
+        self._best = DrawnBest(self._predict, check_rngs(rngs, len(info)), info.n_actions, self.votes)
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest drawn reward."""
-        mean, deviation = self._posterior.predict(self._features(context))
-        return (mean + deviation * self._normal.next()).argmax(axis=1)
+        return self._best.act(context)
+
+    def probabilities(self, context: np.ndarray) -> np.ndarray:
+        """Return the vote share of each action over ``votes`` draws, (B, D) to (B, A)."""
+        return self._best.probabilities(context)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Update the played actions' posteriors."""
         self._posterior.update(self._features(context), *check_observed(self._info, action, outcome))
+
+    def _predict(self, context: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self._posterior.predict(self._features(context))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gents_gym.agents.ahead import Ahead
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.linear import ContextFeatures, LinearPosterior, LinearPrior, check_observed
 from gents_gym.agents.ties import Chooser, check_ties
@@ -31,11 +32,20 @@ class LinUCB(Resettable):
         self._info, self._features = info, ContextFeatures(info, self.intercept)
         self._posterior = LinearPosterior(LinearPrior.isotropic(info.context_dim + self.intercept, noise=1.0), info)
         self._choose = Chooser(self.ties, rngs, info.n_actions)
+        self._scores = Ahead(self.scores)
+
+    def scores(self, context: np.ndarray) -> np.ndarray:
+        """Return the upper confidence bounds, (B, D) to (B, A)."""
+        mean, deviation = self._posterior.predict(self._features(context))
+        return mean + self.alpha * deviation
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest bound."""
-        mean, deviation = self._posterior.predict(self._features(context))
-        return self._choose(mean + self.alpha * deviation)
+        return self._choose(self._scores.take(context))
+
+    def probabilities(self, context: np.ndarray) -> np.ndarray:
+        """Return 1 for the action of the highest bound, (B, D) to (B, A)."""
+        return self._choose.probabilities(self._scores.look(context))
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Update the played actions' regressions."""

@@ -7,13 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from gents_gym.agents.ahead import DEFAULT_VOTES
 from gents_gym.agents.base import Resettable
+from gents_gym.agents.drawn import DrawnBest
 from gents_gym.agents.linear import FeatureMap, LinearPosterior, LinearPrior, check_observed, choose_prior, fit_prior
 from gents_gym.agents.on_model import first_task
-from gents_gym.checks import InputError, check_array, check_choice, check_number, check_rngs
+from gents_gym.checks import InputError, check_array, check_choice, check_integer, check_number, check_rngs
 from gents_gym.likelihoods import BERNOULLI
 from gents_gym.models.load import begin_belief, check_model_name, model_folders
-from gents_gym.randomness import Draws
 from gents_gym.types import ActionRows, TaskInfo
 
 RIDGE = 0.1  # of the historical regressions
@@ -32,6 +33,7 @@ class NeuralLinearTS(Resettable):
     model: Any = None  # a preset, a model's id or folder, or a model with features of (Z, X); None: see DEFAULTS
     prior: str = "isotropic"  # N(0, I), or "fitted" to historical rows by fit(rows)
     noise: float = 0.25  # noise variance of the isotropic prior; 1/4 is the most that rewards in [0, 1] can have
+    votes: int = DEFAULT_VOTES  # draws behind the probabilities of actions, the played one among them
     fitted: LinearPrior | None = field(default=None, init=False, repr=False)  # what fit(rows) found
 
     def __post_init__(self) -> None:
@@ -40,6 +42,7 @@ class NeuralLinearTS(Resettable):
             check_model_name(model)
         check_choice("prior", self.prior, ["isotropic", "fitted"])
         check_number("noise", self.noise, 0, above=True)
+        check_integer("votes", self.votes, 2)
 
     @property
     def weight_files(self) -> list[Path]:
@@ -68,13 +71,15 @@ class NeuralLinearTS(Resettable):
         size = self._features(info.action_features[:1, 0], np.zeros((1, info.context_dim))).shape[1]
         prior = choose_prior("neural-linear-ts", self.prior, size, self.noise, self.fitted)
         self._posterior = LinearPosterior(prior, info)
-        self._normal = Draws(check_rngs(rngs, len(info)), "standard_normal", info.n_actions)
+        self._best = DrawnBest(self._predict, check_rngs(rngs, len(info)), info.n_actions, self.votes)
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest drawn reward."""
-        features = self._features(self._info.action_features, self._check(context)[:, None])  # (B, A, K)
-        mean, deviation = self._posterior.predict(features)
-        return (mean + deviation * self._normal.next()).argmax(axis=1)
+        return self._best.act(context)
+
+    def probabilities(self, context: np.ndarray) -> np.ndarray:
+        """Return the vote share of each action over ``votes`` draws, (B, D) to (B, A)."""
+        return self._best.probabilities(context)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Update the played actions' posteriors."""
@@ -82,6 +87,10 @@ class NeuralLinearTS(Resettable):
         action, outcome = check_observed(self._info, action, outcome)
         played = self._info.action_features[np.arange(len(action)), action]  # (B, F)
         self._posterior.update(self._features(played, context), action, outcome)
+
+    def _predict(self, context: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        features = self._features(self._info.action_features, self._check(context)[:, None])  # (B, A, K)
+        return self._posterior.predict(features)
 
     def _model_features(self, info: TaskInfo) -> FeatureMap:
         """Return the model's features as a function of arrays, (..., F) and (..., D) to (..., K) in float64."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gents_gym.agents.ahead import one_hot
 from gents_gym.agents.base import Resettable
 from gents_gym.checks import InputError
 from gents_gym.construct import make_policy
@@ -37,6 +38,11 @@ class Oracle(Resettable):
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the fitted policy's actions (B,)."""
         return self._policy.scores(context).argmax(axis=1)
+
+    def probabilities(self, context: np.ndarray) -> np.ndarray:
+        """Return 1 for the fitted policy's action, (B, D) to (B, A)."""
+        scores = self._policy.scores(context)
+        return one_hot(scores.argmax(axis=1), scores.shape[1])
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Learn nothing: it knows the table."""

@@ -24,5 +24,9 @@ class Random(Resettable):
         """Return random actions (B,)."""
         return (self._uniform.next()[:, 0] * self._n_actions).astype(np.int64)
 
+    def probabilities(self, context: np.ndarray) -> np.ndarray:
+        """Return 1/A for every action, (B, D) to (B, A)."""
+        return np.full((len(context), self._n_actions), 1 / self._n_actions)
+
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Learn nothing."""

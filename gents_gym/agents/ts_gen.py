@@ -1,10 +1,11 @@
 """Generative Thompson sampling: complete the table, fit a policy to it, play its action."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gents_gym.agents.ahead import DEFAULT_VOTES, Ahead, one_hot, vote_share
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
 from gents_gym.agents.policy import FittedPolicy, check_policy, choose_policy
@@ -12,7 +13,7 @@ from gents_gym.agents.ties import Chooser, check_ties
 from gents_gym.checks import InputError, check_flag, check_integer, check_memory, check_number
 from gents_gym.models.contexts import check_contexts
 from gents_gym.models.load import check_model_name, resolve_model
-from gents_gym.types import Completion, Model, PolicyClass, TaskInfo
+from gents_gym.types import Belief, Completion, Model, PolicyClass, TaskInfo
 
 
 @dataclass
@@ -31,9 +32,11 @@ class TSGen(Resettable):
     contexts: str | None = None  # where imagined contexts come from: bank, seen or given; None: the model's default
     cut: bool = False  # whether the m imputed rows end at the horizon; otherwise they go beyond it near the end
     ties: str = "first"  # which of several equal actions is played: the first, or one at "random"
+    votes: int = DEFAULT_VOTES  # decisions behind the probabilities of actions, the played one among them
 
     def __post_init__(self) -> None:
         """Check the options."""
+        check_integer("votes", self.votes, 2)
         check_integer("samples", self.samples, 1)
         check_flag("warm_start", self.warm_start)
         if check_flag("cut", self.cut) and self.m is None:
@@ -69,13 +72,24 @@ class TSGen(Resettable):
         self._policy = choose_policy(self.policy, self._held.model, info)
         if self.m is not None:
             self._policy.check_weights()
-        self._choose = Chooser(self.ties, rngs, info.n_actions)
+        self._choose, self._n_actions = Chooser(self.ties, rngs, info.n_actions), info.n_actions
         self._acted = False
         self._left = info.horizon  # decisions to come, the current one among them
-        self._last: FittedPolicy | None = None
+        self._last: FittedPolicy | None = None  # the latest fits
+        self._start: FittedPolicy | None = None  # what those started from
+        self._decision = Ahead(self._decide)
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest score, averaged over the completed tables."""
+        return self._decision.take(context)
+
+    def probabilities(self, context: np.ndarray) -> np.ndarray:
+        """Return the vote share of each action over ``votes`` decisions, (B, D) to (B, A)."""
+        played = one_hot(self._decision.look(context), self._n_actions)
+        others = (self._choose.vote(scores.mean(axis=1)) for scores in self.other_scores(context))
+        return vote_share([played, *others])
+
+    def _decide(self, context: np.ndarray) -> np.ndarray:
         return self._choose(self.sample_scores(context).mean(axis=1))
 
     def sample_scores(self, context: np.ndarray) -> np.ndarray:
@@ -84,14 +98,28 @@ class TSGen(Resettable):
 
     def complete_tables(self, context: np.ndarray) -> Completion:
         """Return M completed tables of each task, in contexts (B, D)."""
+        return self._complete(self._held.belief, context)
+
+    def _complete(self, belief: Belief, context: np.ndarray) -> Completion:
         rows = min(self.m or 0, self._left or 0) if self.cut else self.m
-        return self._held.belief.complete(context, rows, self.samples, self.contexts)
+        return belief.complete(context, rows, self.samples, self.contexts)
 
     def fit_policies(self, tables: Completion) -> np.ndarray:
         """Fit a policy to each completed table, and return their scores in the current contexts, (B, M, A)."""
-        self._last = self._policy.fit(tables, self._last if self.warm_start else None)
+        self._start = self._last if self.warm_start else None
+        self._last = self._policy.fit(tables, self._start)
         self._acted = True
         return self._last.scores
+
+    def other_scores(self, context: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield the scores of ``votes`` - 1 more decisions like the latest, (B, D) to (B, M, A) each.
+
+        Tables are drawn by a copy of the belief, whose generators are children of its own, so what is played stays the
+        same. The fits start from what the latest started from.
+        """
+        belief = self._held.belief.fork(np.arange(len(context)))
+        for _ in range(self.votes - 1):
+            yield self._policy.fit(self._complete(belief, context), self._start).scores
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""
@@ -114,12 +142,14 @@ class GenUCB(Resettable):
     warm_start: bool = True  # whether fits are given the previous decision's solution
     contexts: str | None = None  # where imagined contexts come from: bank, seen or given; None: the model's default
     ties: str = "first"  # which of several equal actions is played: the first, or one at "random"
+    votes: int = DEFAULT_VOTES  # decisions behind the probabilities of actions, the played one among them
 
     def __post_init__(self) -> None:
         """Check the options."""
         if check_number("quantile", self.quantile, 0) > 1:
             raise InputError(f"quantile must be at most 1, got {self.quantile}")
-        self._sampler = TSGen(self.model, self.policy, self.m, self.samples, self.warm_start, self.contexts)
+        options = (self.model, self.policy, self.m, self.samples, self.warm_start, self.contexts)
+        self._sampler = TSGen(*options, votes=self.votes)
         check_ties(self.ties)
 
     def resolve(self, info: TaskInfo) -> str:
@@ -133,11 +163,24 @@ class GenUCB(Resettable):
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._sampler.reset(info, rngs)
-        self._choose = Chooser(self.ties, rngs, info.n_actions)
+        self._choose, self._n_actions = Chooser(self.ties, rngs, info.n_actions), info.n_actions
+        self._decision = Ahead(self._decide)
 
     def act(self, context: np.ndarray) -> np.ndarray:
         """Return the actions (B,) of the highest quantile."""
-        return self._choose(np.quantile(self._sampler.sample_scores(context), self.quantile, axis=1))
+        return self._decision.take(context)
+
+    def probabilities(self, context: np.ndarray) -> np.ndarray:
+        """Return the vote share of each action over ``votes`` decisions, (B, D) to (B, A)."""
+        played = one_hot(self._decision.look(context), self._n_actions)
+        others = (self._choose.vote(self._bound(scores)) for scores in self._sampler.other_scores(context))
+        return vote_share([played, *others])
+
+    def _decide(self, context: np.ndarray) -> np.ndarray:
+        return self._choose(self._bound(self._sampler.sample_scores(context)))
+
+    def _bound(self, scores: np.ndarray) -> np.ndarray:
+        return np.asarray(np.quantile(scores, self.quantile, axis=1))  # (B, M, A) to (B, A)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""

@@ -12,6 +12,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
+from gents_gym.agents.gen_kg import GenKG
 from gents_gym.agents.ts_gen import TSGen
 from gents_gym.bench.plain import PlainTSGen
 from gents_gym.bench.timing import Sizes, compete, rate
@@ -32,6 +33,7 @@ def measure_ts_gen(sizes: Sizes) -> dict[str, float]:
         "plain": _plain(sizes),
         "filter": _decisions(TSGen(), batch, steps, horizon),
         "paper": _decisions(TSGen(model="synthetic-paper"), batch, max(2, steps // 5), horizon),
+        "gen_kg": _decisions(GenKG(), batch, steps, horizon),
         "single": _decisions(TSGen(), 1, min(SINGLE, horizon), horizon),
         "mlp": _decisions(TSGen(policy="mlp"), max(1, batch // 10), max(2, steps // 2), horizon),
         "sklearn_mlp": _sklearn_mlp(sizes),
@@ -39,12 +41,14 @@ def measure_ts_gen(sizes: Sizes) -> dict[str, float]:
         "products": _products(sizes),
     }
     rates = compete(contestants, sizes.rounds)
-    decisions = [name for name in contestants if name not in ("generation", "products")]
+    decisions = [name for name in contestants if name not in ("generation", "products", "gen_kg")]
     return {
         "ts_gen_batch_speedup": rates.ratio("filter", "plain"),
         "ts_gen_paper_batch_speedup": rates.ratio("paper", "plain"),
         "ts_gen_single_speedup": rates.ratio("single", "plain"),
         "ts_gen_mlp_speedup": rates.ratio("mlp", "sklearn_mlp"),
+        "gen_kg_vs_ts_gen": rates.ratio("filter", "gen_kg"),
+        "gen_kg_milliseconds": 1000 / rates.rate("gen_kg"),
         "generation_ceiling_share": rates.ratio("generation", "products"),
         "peak_memory_mib": measure_memory(sizes),
         **{f"ts_gen_{name}_milliseconds": 1000 / rates.rate(name) for name in decisions},

@@ -1,17 +1,16 @@
 """Calibrations as tables and pictures, and as a section of a model's card."""
 
-import io
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from gents_gym.calibration.positions import LEVELS
 from gents_gym.calibration.record import Calibration
 from gents_gym.checks import InputError
+from gents_gym.drawing.canvas import canvas, finish, plain, to_bytes
+from gents_gym.drawing.style import PALETTE
 from gents_gym.files import write_whole
 
 TITLE = "## Calibration\n"
@@ -43,20 +42,19 @@ def _row(found: Calibration, at: int) -> list[str]:
 
 def draw_calibrations(found: Mapping[str, Calibration]) -> bytes:
     """Return a PNG with a row of panels for each model: reliability, coverage of both quantities, losses."""
-    figure = Figure(figsize=(17, 0.6 + 4 * len(found)), dpi=100, layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(len(found), 4, squeeze=False)
-    for row, (name, one) in zip(panels, found.items(), strict=True):
+    figure, panels = canvas(4, (17, 0.6 + 4 * len(found)), rows=len(found), dpi=100)
+    for i, (name, one) in enumerate(found.items()):
+        row = panels[4 * i : 4 * i + 4]
         _draw_reliability(row[0], one)
         for panel, quantity in zip(row[1:3], one.positions, strict=True):
             _draw_coverage(panel, one, quantity)
         _draw_losses(row[3], one)
-        row[0].set_ylabel(f"{name}\n\n{row[0].get_ylabel()}".replace("$", r"\$"))
-        for panel in row:
-            panel.grid(alpha=0.25)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": "gents_gym"})
-    return buffer.getvalue()
+        row[0].set_ylabel(plain(f"{name}\n\n{row[0].get_ylabel()}"))
+    return to_bytes(figure)
+
+
+def _color(at: int) -> str:
+    return PALETTE[at % len(PALETTE)]
 
 
 def _draw_reliability(panel: Axes, found: Calibration) -> None:
@@ -65,10 +63,9 @@ def _draw_reliability(panel: Axes, found: Calibration) -> None:
         spans = np.stack([one.observed - one.low, one.high - one.observed])
         label = f"rows {step + 1} to {step + found.config.group}"
         panel.errorbar(
-            one.predicted, one.observed, np.maximum(spans, 0), color=f"C{at}", label=label, marker=".", linewidth=1
+            one.predicted, one.observed, np.maximum(spans, 0), color=_color(at), label=label, marker=".", linewidth=1
         )
-    panel.set(title="reliability, with 95 % intervals", xlabel="predicted share", ylabel="observed share")
-    panel.legend(frameon=False)
+    finish(panel, "predicted share", "observed share", "reliability, with 95 % intervals")
 
 
 def _draw_coverage(panel: Axes, found: Calibration, quantity: str) -> None:
@@ -79,19 +76,17 @@ def _draw_coverage(panel: Axes, found: Calibration, quantity: str) -> None:
     for at, (step, positions) in enumerate(zip(found.steps, found.positions[quantity].T, strict=True)):
         distances = 2 * np.abs(positions - 0.5)
         shares = (distances[:, None] <= levels).mean(axis=0)
-        panel.plot(levels, shares, color=f"C{at}", label=f"after {step} rows", linewidth=1.5)
-    panel.set(title=f"{quantity}: coverage", xlabel="level of the interval", ylabel="share covered")
-    panel.legend(frameon=False)
+        panel.plot(levels, shares, color=_color(at), label=f"after {step} rows", linewidth=1.5)
+    finish(panel, "level of the interval", "share covered", f"{quantity}: coverage")
 
 
 def _draw_losses(panel: Axes, found: Calibration) -> None:
     places = np.arange(len(found.steps))
-    for shift, name, color in ((-0.1, "marginal", "C0"), (0.1, "joint", "C1")):
+    for shift, name, color in ((-0.1, "marginal", _color(0)), (0.1, "joint", _color(1))):
         means, errors = np.array([found.loss(name, at) for at in range(len(places))]).T
         panel.errorbar(places + shift, means, errors, color=color, label=name, fmt="o", capsize=3)
     panel.set_xticks(places, [str(step) for step in found.steps])
-    panel.set(title=f"loss of {found.config.group} rows, ± 1 s.e.", xlabel="rows seen", ylabel="nats per row")
-    panel.legend(frameon=False)
+    finish(panel, "rows seen", "nats per row", f"loss of {found.config.group} rows, ± 1 s.e.")
 
 
 def check_card(folder: Path) -> None:

@@ -1,14 +1,19 @@
-"""The commands that play: evaluate, report, reproduce; what they need is imported when they run."""
+"""The commands that play and show: evaluate, report, compare, reproduce; each imports what it needs when it runs."""
 
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tyro.conf import OmitArgPrefixes, Positional
 
-from gents_gym.cli.console import LineLog, print_wide, progress_bar
-from gents_gym.evaluation.grid import EvaluationConfig, cells
+from gents_gym.checks import check_choice
+from gents_gym.cli.console import meter, print_wide
+from gents_gym.evaluation.grid import EvaluationConfig
+from gents_gym.evaluation.regret import REGRETS
+
+if TYPE_CHECKING:
+    from gents_gym.evaluation.store import Evaluation
 
 
 @dataclass(frozen=True)
@@ -25,34 +30,56 @@ class Evaluate:
     address: str | None = None
     """Of a running Ray cluster or Dask scheduler; none: one is started on this machine."""
 
+    only: bool = False
+    """Show only the agents named here; otherwise the table and the figure show all that the folder holds."""
+    regret: tuple[str, ...] = ()
+    """Panels of the figure: oracle, expected, best, reward, or all; none: the regret that matters most."""
+
     def run(self) -> None:
         """Play, print, write."""
         from gents_gym.cli.summary import summary_table
         from gents_gym.evaluation.harness import evaluate
         from gents_gym.report.figures import write_regret
 
-        with progress_bar() as progress:
-            bar = progress.add_task("blocks of tasks", total=None)
+        _check_regrets(self.regret)
+        with meter() as shown:
             found = evaluate(
                 self.config,
                 self.out,
                 workers=self.workers,
                 backend=self.backend,
                 address=self.address,
-                on_cell=lambda over, total: progress.update(bar, completed=over, total=total),
+                on_progress=lambda now: shown.show(str(now), now.share),
             )
-        for env, records in found.records.items():
+        agents = self.config.agents if self.only else None
+        told = found if agents is None else found.only(agents)
+        for env, records in told.records.items():
             print_wide(summary_table(env, records))
-        if found.records:
-            figures = ", ".join(path.name for path in write_regret(self.out))
+        if told.records:
+            figures = ", ".join(path.name for path in write_regret(self.out, self.regret, agents))
             print(f"written to {self.out}: results.parquet, {figures}")
+        for line in _left_out(found, self.config.agents):
+            print(f"gents-gym: {line}", file=sys.stderr)
         for failure in found.failures:
             print(f"gents-gym: {failure}", file=sys.stderr)
         if found.failures:
-            n_cells = len(cells(found.manifest))
+            n_cells = len(self.config.env) * len(self.config.agents) * -(-self.config.tasks // self.config.block)
             again = "the same command tries them again"
             print(f"gents-gym: {len(found.failures)} of {n_cells} blocks failed; {again}", file=sys.stderr)
             sys.exit(1)
+
+
+def _check_regrets(regrets: tuple[str, ...]) -> None:
+    """Raise, before anything is played, unless each is the name of a regret."""
+    for name in regrets:
+        check_choice("regret", name, (*REGRETS, "reward", "all"))
+
+
+def _left_out(found: "Evaluation", named: tuple[str, ...]) -> list[str]:
+    """Return a line for each agent of the folder that is not shown, because this command did not name it."""
+    pairs = dict.fromkeys(cell.pair for cell in found.missing if cell.agent not in named)
+    tasks = found.manifest["tasks"]
+    return [f"{agent} has not played all {tasks} tasks of {env}: name it, to play them" for env, agent in pairs]
 
 
 @dataclass(frozen=True)
@@ -63,16 +90,51 @@ class Report:
     """Folder that evaluate has written to."""
     to: Path | None = None
     """Folder for the report: new or empty, or with an earlier report; none: report in that of the evaluation."""
+    title: str | None = None
+    """Title of the page and of the figures; none: the environment."""
+    names: tuple[str, ...] = ()
+    """What agents are called, each AGENT=NAME: "ts-gen(model=synthetic-filter)=TS-Gen"."""
+    only: tuple[str, ...] = ()
+    """Agents to show, in this order; none: all that have played all their tasks."""
+    baseline: str | None = None
+    """Agent that the lift of rewards is measured against; none: random if it has played, else the least reward's."""
+    regret: tuple[str, ...] = ()
+    """Panels of the figures: oracle, expected, best, reward, or all; none: the regret that matters most."""
 
     def run(self) -> None:
         """Read, draw, write."""
         from rich.console import Console
 
         from gents_gym.report.report import write_report
+        from gents_gym.report.wishes import Wishes
 
+        _check_regrets(self.regret)
+        wishes = Wishes(self.title, self.names, self.only, self.baseline, self.regret)
         with Console(stderr=True).status("drawing"):
-            page = write_report(self.out, self.to)
+            page = write_report(self.out, self.to, wishes)
         print(f"written to {page.parent}: open {page} in any browser")
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Compare agents of two folders of evaluations: task by task where the tasks are the same, else unpaired."""
+
+    first: Positional[Path]
+    """Folder that evaluate has written to."""
+    second: Positional[Path]
+    """Another one; an environment must be in both."""
+    agents: tuple[str, ...] = ()
+    """One agent, which is in both folders, or two: the first folder's and the second's; none: every agent that is in
+    both folders, or, if there is none, every one of the first against every one of the second."""
+    measure: str | None = None
+    """oracle, expected, best or reward; none: the regret that matters most."""
+
+    def run(self) -> None:
+        """Read, compare, print."""
+        from gents_gym.report.folders import compare_folders
+
+        for line in compare_folders(self.first, self.second, self.agents, self.measure):
+            print(line)
 
 
 @dataclass(frozen=True)
@@ -110,23 +172,19 @@ class Reproduce:
         from gents_gym.experiments.reproduce import reproduce
 
         out = self.folder
-        with progress_bar() as progress:
-            bar = progress.add_task("blocks of tasks", total=None)
-            log = LineLog(progress.disable)
+        with meter() as shown:
 
-            def show(model: str, training: Any, config: Any) -> None:
+            def train(model: str, training: Any, config: Any) -> None:
                 line = f"training {Path(model).name}: {say_epoch(training, config)}"
-                progress.update(bar, description=line)
-                log(line)
-
-            def count(over: int, total: int) -> None:
-                progress.update(bar, completed=over, total=total, description="blocks of tasks")
+                shown.show(line)
+                shown.say(line)
 
             page = reproduce(
-                *(self.name, out, self.scale, self.setting, self.workers, count),
+                *(self.name, out, self.scale, self.setting, self.workers),
+                on_progress=lambda now: shown.show(str(now), now.share),
                 corpus=self.corpus,
                 seed=self.seed,
                 models=self.models,
-                on_epoch=show,
+                on_epoch=train,
             )
         print(f"written to {out}: {page.name} and its figures")

@@ -18,10 +18,14 @@ from gents_gym import registry
 from gents_gym.checks import InputError
 from gents_gym.cli.bounds import MeasureBounds
 from gents_gym.cli.calibration import Calibrate
-from gents_gym.cli.evaluate import Evaluate, Report, Reproduce
+from gents_gym.cli.data import Data
+from gents_gym.cli.evaluate import Compare, Evaluate, Report, Reproduce
 from gents_gym.cli.models import MeasureLosses
 from gents_gym.cli.news import NewsCommands, NewsPrepare
+from gents_gym.cli.offline import Offline
+from gents_gym.cli.study import Study
 from gents_gym.cli.train import Train
+from gents_gym.cli.tune import Tune
 from gents_gym.construct import agent_ids
 
 
@@ -37,7 +41,11 @@ class List:
             "environments": {name: registry.TASKS[given["tasks"]] for name, given in registry.ENVIRONMENTS.items()},
             "agents": agent_ids(),
             "bundled models": {name: str(WEIGHTS / name) for name in bundled_models()},
-            "kinds of model": {**model_kinds(), "exact": "p* itself, of settings that publish it"},
+            "kinds of model": {
+                **model_kinds(),
+                "exact": "p* itself, of settings that publish it",
+                "untrained": "a filter with the prior N(0, I), which learned nothing offline",
+            },
             "presets": {name: f"how {given['kind']} models are trained" for name, given in registry.PRESETS.items()},
             "policy classes": registry.POLICIES,
         }
@@ -70,8 +78,13 @@ Command = (
     Annotated[List, subcommand("list")]
     | Annotated[Evaluate, subcommand("evaluate")]
     | Annotated[Report, subcommand("report")]
+    | Annotated[Compare, subcommand("compare")]
     | Annotated[Reproduce, subcommand("reproduce")]
+    | Annotated[Study, subcommand("study")]
     | Annotated[Train, subcommand("train")]
+    | Annotated[Data, subcommand("data")]
+    | Annotated[Offline, subcommand("offline")]
+    | Annotated[Tune, subcommand("tune")]
     | Annotated[MeasureLosses, subcommand("losses")]
     | Annotated[Calibrate, subcommand("calibration")]
     | Annotated[MeasureBounds, subcommand("bounds")]
@@ -107,8 +120,8 @@ def _signals() -> Iterator[None]:
 def _kept(command: Any) -> str:
     """Return what is left of a command that was stopped, and how to go on."""
     command = getattr(command, "command", command)  # of ``news``
-    if isinstance(command, Evaluate | Reproduce | Train | NewsPrepare):
-        folder = command.folder if isinstance(command, Reproduce) else command.out
+    if isinstance(command, Evaluate | Reproduce | Study | Train | NewsPrepare | Tune):
+        folder = command.folder if isinstance(command, Reproduce | Study | Tune) else command.out
         if folder.exists():
             return f"the same command goes on with what is in {folder}"
     return "nothing was kept; the same command starts again"

@@ -6,8 +6,8 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from gents_gym.evaluation.measures import bad_tail, main_measure, poor_yardstick, tail_note
 from gents_gym.evaluation.rollout import Rollout
-from gents_gym.report.analysis import poor_yardstick
 
 
 def summary_table(env: str, records: Mapping[str, Rollout]) -> Table:
@@ -16,13 +16,12 @@ def summary_table(env: str, records: Mapping[str, Rollout]) -> Table:
     measures = list(next(iter(summaries.values())))
     if warning := poor_yardstick(records):
         measures.sort(key=("reward", "best").__contains__, reverse=True)
-    tail_of = next(name for name in ("best" if warning else "expected", measures[-1]) if name in measures)
-    tail = ("median", "q90", "q99")
-    n_tasks = len(next(iter(records.values())).actions)
+    tail_of, n_tasks = main_measure(records), len(next(iter(records.values())).actions)
+    tail = {"median": "median", **bad_tail(tail_of, n_tasks)}
     title = f"{env}, {n_tasks} tasks: reward and cumulative regret per task, mean ± s.e."
     table = Table(box=box.SIMPLE_HEAD, title=escape(title), title_justify="left", caption_justify="left")
     table.add_column("agent", no_wrap=True)
-    for name in (*measures, *(f"{tail_of}\n{statistic}" for statistic in tail), "µs per\ndecision"):
+    for name in (*measures, *(f"{tail_of}\n{head}" for head in tail.values()), "µs per\ndecision"):
         table.add_column(name, justify="right", no_wrap=True)
     for spec, summary in summaries.items():
         name = escape(f"{spec} *" if records[spec].privileged else spec)
@@ -32,6 +31,8 @@ def summary_table(env: str, records: Mapping[str, Rollout]) -> Table:
     notes = ["* privileged: knows what no agent may"] if any(r.privileged for r in records.values()) else []
     if warning:
         notes.append(escape(warning.rstrip(".")))
+    if note := tail_note(tail_of, n_tasks):
+        notes.append(note)
     if len(measures) > 1:
         notes.append("oracle and expected regret can be negative")
     notes.append("time is the agent's own, beside others' work on the same machine")

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tyro.conf import OmitArgPrefixes
 
@@ -14,6 +14,7 @@ from gents_gym.construct import parse_spec
 from gents_gym.evaluation.environments import env_distribution, env_setting
 from gents_gym.files import check_target
 from gents_gym.likelihoods import make_likelihood
+from gents_gym.logs.roles import Roles
 from gents_gym.training.config import TrainConfig, candidates_label, preset_config, sizes_label
 
 
@@ -47,10 +48,13 @@ class Train:
     env: str = "gents_gym/Synthetic-v0"
     """Environment whose train and validation splits are learned from, with options behind it."""
     data: Path | None = None
-    """Logged rows, a Parquet or CSV file: action, outcome, the context in all other columns; and task, if actions
-    differ by task. It takes the environment's place."""
-    action_features: Path | None = None
-    """With --data: a file of the same kind with the features of every action."""
+    """A log, a CSV or Parquet file with a row for each decision; it takes the environment's place. Its columns are
+    named by --action, --outcome, --context and the other roles."""
+    roles: OmitArgPrefixes[Roles] = field(default_factory=Roles)
+    action_table: Path | None = None
+    """With --data: a file of the same kinds with a row for each action, which has the action features."""
+    split: Literal["action", "time"] = "action"
+    """With --data: what validates, a fifth of the actions, or the latest fifth of the rows."""
     likelihood: str | None = None
     """With --data: what an outcome is, bernoulli, gaussian or categorical(C); none: bernoulli if all are 0 or 1, else
     gaussian."""
@@ -98,25 +102,37 @@ class Train:
         return preset_config(setting=setting, **{**given, "preset": preset, "model": sizes})
 
     def _rows(self, config: TrainConfig) -> tuple[Any, Any, str]:
-        from gents_gym.training.data import draw_rows, read_logs
-        from gents_gym.training.folder import split_actions
+        from gents_gym.training.data import draw_rows
 
-        if (self.data is None) != (self.action_features is None):
-            missing = "action_features" if self.action_features is None else "data"
-            raise InputError(f"data and action_features must be given together, got no {missing}")
-        if self.data is None and self.likelihood is not None:
+        if self.data is not None:
+            return self._logged(config, self.data)
+        if self.likelihood is not None:
             rule = "likelihood must be given with data alone"
             raise InputError(f"{rule}, got {self.likelihood!r}: environments have one")
-        if self.data is not None and self.action_features is not None:
-            likelihood = None if self.likelihood is None else make_likelihood(self.likelihood)
-            logs = read_logs(self.data, self.action_features, likelihood)
-            rows, validation = split_actions(logs, 0.2, config.seed)
-            return rows, validation, f"logs: {self.data.name}, {self.action_features.name}"
+        if self.roles or self.action_table is not None or self.split != "action":
+            raise InputError("columns, action_table and split must be given with data alone, got no data")
         distribution, seed = env_distribution(self.env), config.seed
         check_integer("actions", self.actions, 1)
         check_integer("rows", self.rows, 1)
         source = f"{self.env}, seed {seed}: {self.rows} rows of each action of the train split"
         return *draw_rows(distribution, config, self.actions, self.rows), source
+
+    def _logged(self, config: TrainConfig, data: Path) -> tuple[Any, Any, str]:
+        """Read the log, print what was taken, and return rows, validation rows and their source."""
+        from gents_gym.logs.describe import describe
+        from gents_gym.logs.record import read_logs
+        from gents_gym.training.data import RowSets
+        from gents_gym.training.folder import split_actions, split_time
+
+        likelihood = None if self.likelihood is None else make_likelihood(self.likelihood)
+        logs = read_logs(data, self.roles, action_table=self.action_table, likelihood=likelihood)
+        if not self.roles.action_features:
+            raise InputError("action_features must name columns to train on, got none")
+        print("\n".join(describe(logs)))
+        files = ", ".join(path.name for path in (data, self.action_table) if path is not None)
+        by_time = self.split == "time"
+        parts = split_time(logs, 0.2) if by_time else split_actions(RowSets.from_logs(logs), 0.2, config.seed)
+        return *parts, f"logs: {files}{'; the latest rows validate' if by_time else ''}"
 
     def _print(self, done: str) -> None:
         """Print what was chosen, and the losses."""

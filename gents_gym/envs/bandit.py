@@ -34,6 +34,14 @@ class BanditEnv(EnvBase):
     `gents_gym/News-v0` is its news setting: actions are headlines, and outcomes depend on their sentiment and
     formality (:class:`gents_gym.tasks.news.News`). The bundled headlines are synthetic text.
 
+    `gents_gym/Imagined-v0` plays tasks that a model draws from its own p_θ
+    (:class:`gents_gym.models.imagined.Imagined`).
+
+    `gents_gym/Classification-v0` has the classes of a data set as actions and its rows as contexts
+    (:class:`gents_gym.tasks.classification.Classification`), `gents_gym/Wheel-v0` is the wheel bandit
+    (:class:`gents_gym.tasks.wheel.Wheel`), and `gents_gym/Bernoulli-v0` has a constant context
+    (:class:`gents_gym.tasks.bernoulli.Bernoulli`). docs/environments.md has a section for each.
+
     ## Action Space
     `Discrete(A)`: the action to play.
 
@@ -57,10 +65,16 @@ class BanditEnv(EnvBase):
     - `split="test"`: "train", "validation" or "test"; streams of different splits share no task.
     - `render_mode=None`: "rgb_array" or "ansi" show the table, the played cells filled in.
     - `n_actions=10`, `horizon=500`, `context_dim=5`, `reward_fn=None`: the sizes and R of
-      both settings; R by id ("identity") or as `package.module:function`; None is R(y) = y, or y/2 of categories.
+      the paper's two settings; R by id ("identity") or as `package.module:function`; None is R(y) = y, or y/2 of
+      categories. Imagined contexts have the size that the model was trained on.
     - `outcomes="bernoulli"`: of `gents_gym/Synthetic-v0`, also "gaussian" or "categorical" (0, 1 or 2).
-    - `context_spread=1.0`: how much a task's contexts differ, in both settings; 0 makes them all the same.
+    - `context_spread=1.0`: how much a task's contexts differ, in the paper's two settings; 0 makes them all the same.
+    - `dataset="digits"`, `target`, `bins`, `test`, `label_noise`: of `gents_gym/Classification-v0`.
+    - `delta=0.95`, `mu1`, `mu2`, `mu3`, `sigma`: of `gents_gym/Wheel-v0`.
     - `corpus=None`: of `gents_gym/News-v0`, a folder that `gents-gym news prepare` wrote; None is the bundled one.
+    - `model="synthetic-filter"`, `contexts=None`, `setting=None`, `oracle=None`, `further=1000`: of
+      `gents_gym/Imagined-v0`, the model, where its contexts come from, a task distribution that takes the place of
+      its banks, the policy class behind the regret, and the rows that approximate means are learned from.
     - `reset(options={"task": 7})` plays task 7 of the stream, `{"task": tasks}` one that is handed in (a `Tasks`
       batch of one); neither advances the stream.
 

@@ -3,6 +3,7 @@
 import logging
 import os
 import socket
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -76,7 +77,10 @@ def _told(backend: str, address: str | None) -> Iterator[None]:
 @contextmanager
 def _local(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
     try:
-        yield {"backend": "loky", "inner_max_num_threads": 1}
+        # Joblib starts a worker again that has grown; it warns of a leak where a model was loaded.
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
+            yield {"backend": "loky", "inner_max_num_threads": 1}
     finally:
         # Joblib would keep the processes for its next call, with the modules and the path of this one.
         get_reusable_executor().shutdown(kill_workers=True)

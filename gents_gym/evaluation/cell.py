@@ -1,7 +1,9 @@
 """One cell of the grid, played by a worker: a cell in, its file's bytes or what went wrong out."""
 
 import copy
+import math
 import os
+import time
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from gents_gym.checks import InputError, TaskError
 from gents_gym.construct import make_agent
 from gents_gym.evaluation.environments import find_distribution, make_envs
+from gents_gym.evaluation.given import Given
 from gents_gym.evaluation.grid import TRAINING_ROWS, Cell, first_info, resolved_policy, versions, weights_hash
 from gents_gym.evaluation.rollout import rollout
 from gents_gym.evaluation.sources import code_hashes
@@ -27,16 +30,22 @@ class Played:
     cell: Cell
     data: bytes = b""
     seconds: float = 0.0  # the agent's own; not part of the results
+    took: float = math.nan  # seconds in all, with loading and compiling
     error: str | None = None
 
 
-def play(cell: Cell, owner: int | None = None) -> Played:
+def play(cell: Cell, owner: int | None = None, given: Given | None = None) -> Played:
     """Play a cell with one thread; whatever fails in it is told and ends nothing else.
 
     Args:
         cell: What to play.
         owner: The process that waits for the result: a child of it that outlives it stops, as nobody would take it.
+        given: The agent, if no spec leads to it.
     """
+    started = time.perf_counter()
+    _GIVEN.clear()
+    if given is not None:
+        _GIVEN[cell.agent] = given
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # for libraries that are not loaded yet
     steps = 0
 
@@ -52,13 +61,16 @@ def play(cell: Cell, owner: int | None = None) -> Played:
             _warm_up(cell)
             envs = make_envs(cell.env, cell.stop - cell.first, cell.run["split"])
             indices = range(cell.first, cell.stop)
-            record = rollout(envs, agent, cell.run["seed"], cell.run["oracle"], indices=indices, on_step=count)
+            options = {"indices": indices, "on_step": count, "propensities": cell.run.get("propensities", False)}
+            record = rollout(envs, agent, cell.run["seed"], cell.run["oracle"], **options)
         envs.close()
-        return Played(cell, cell_bytes(cell, record, record.tasks[0] if record.regret else None), record.seconds)
+        data = cell_bytes(cell, record, record.tasks[0] if record.regret else None)
+        return Played(cell, data, record.seconds, time.perf_counter() - started)
     except (Exception, SystemExit) as error:
         return Played(cell, error=_blame(cell, steps + 1, error))
 
 
+_GIVEN: dict[str, Given] = {}  # the agent of the cell that is played, if no spec leads to it
 _WARM: set[tuple[str, str]] = set()  # environments and agents that this process has met
 
 
@@ -68,7 +80,8 @@ def _warm_up(cell: Cell) -> None:
         return
     _WARM.add((cell.env, cell.agent))
     with suppress(Exception, SystemExit):  # what fails here fails again where it is told
-        rollout(make_envs(cell.env, 2, "train"), _agent(cell), max_steps=3)
+        asked = cell.run.get("propensities", False)
+        rollout(make_envs(cell.env, 2, "train"), _agent(cell), max_steps=3, propensities=asked)
 
 
 def _blame(cell: Cell, step: int, error: BaseException) -> str:
@@ -87,13 +100,14 @@ def _blame(cell: Cell, step: int, error: BaseException) -> str:
 
 def _agent(cell: Cell) -> Agent:
     """Return a fresh agent, fitted; one that played another block could carry something over."""
-    agent = make_agent(cell.agent)
+    agent = _make(cell.agent)
     if (here := versions()) != cell.run["versions"]:
         raise InputError(f"a worker must have the run's versions, {cell.run['versions']}, got {here}")
     if weights_hash(agent) != cell.weights:
         raise InputError(f"a worker must have the run's weights, {cell.weights}, got {weights_hash(agent)}")
-    specs = [spec for spec in (cell.env, cell.agent, cell.run["oracle"]) if spec is not None]
-    if (code := code_hashes(*specs)) != cell.code:
+    named = (cell.env, None if cell.agent in _GIVEN else cell.agent, cell.run["oracle"])
+    sent = _GIVEN[cell.agent].code if cell.agent in _GIVEN else {}
+    if (code := {**code_hashes(*(spec for spec in named if spec is not None)), **sent}) != cell.code:
         raise InputError(f"a worker must have the run's code, {cell.code}, got {code}")
     _check_resolved(cell, agent)
     if not isinstance(agent, Fittable):
@@ -102,12 +116,18 @@ def _agent(cell: Cell) -> Agent:
     return copy.deepcopy(_fitted(cell.env, cell.agent, cell.run["seed"], cell.run["training_actions"], made_of))
 
 
+def _make(agent: str) -> Agent:
+    """Return a fresh agent: what its spec names, or a copy of the one that was given."""
+    return copy.deepcopy(_GIVEN[agent].agent) if agent in _GIVEN else make_agent(agent)
+
+
 def _check_resolved(cell: Cell, agent: Agent) -> None:
     """Raise unless the agent fits the policy class here that it is recorded with."""
     if cell.resolved is None:
         return
     info = first_info(cell.env, cell.run["split"], cell.run["seed"])
-    if (here := resolved_policy(cell.env, cell.agent, agent, info)) != cell.resolved:
+    here = resolved_policy(cell.env, cell.agent, agent, info, named=cell.agent not in _GIVEN)
+    if here != cell.resolved:
         raise InputError(f"a worker must resolve to the run's policy class, {cell.resolved}, got {here}")
 
 
@@ -117,7 +137,7 @@ def _fitted(env: str, spec: str, seed: int, n_actions: int, made_of: str) -> Age
 
     An agent or corpus that was changed meanwhile is told apart by ``made_of``.
     """
-    agent = make_agent(spec)
+    agent = _make(spec)
     rows = _rows(env, seed, n_actions, repr(code_hashes(env)))
     if isinstance(agent, Fittable) and rows is not None:
         with threadpool_limits(1):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
+from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
 from gents_gym.checks import InputError
 from gents_gym.construct import make_tasks, parse_spec
 from gents_gym.envs.register import ENV_ARGUMENTS, VECTOR_ENTRY_POINT
-from gents_gym.evaluation.rollout import check_observations
 from gents_gym.modules import import_named
 from gents_gym.types import TaskDistribution
 
@@ -50,6 +50,13 @@ def make_envs(env: str, num_envs: int, split: str = "test") -> gym.vector.Vector
         raise InputError(f"env {env!r} cannot be made: {error}") from error
     check_observations(envs)
     return envs
+
+
+def check_observations(envs: gym.vector.VectorEnv[Any, Any, Any]) -> None:
+    """Raise unless the environment's observations have "context" and "action_features"."""
+    space = envs.single_observation_space
+    if not isinstance(space, spaces.Dict) or not {"context", "action_features"} <= space.keys():
+        raise InputError(f"envs must observe 'context' and 'action_features', got {envs!r} with {space}")
 
 
 def env_setting(env: str) -> str | None:

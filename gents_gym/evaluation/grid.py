@@ -5,17 +5,18 @@ import importlib.metadata
 import json
 import platform
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import gents_gym
-from gents_gym.checks import InputError, TaskError, check_choice, check_integer, check_memory
+from gents_gym.checks import InputError, TaskError, check_choice, check_flag, check_integer, check_memory
 from gents_gym.construct import make_agent, make_policy, parse_spec
 from gents_gym.evaluation.environments import make_envs
-from gents_gym.evaluation.rollout import own_tasks, task_info
+from gents_gym.evaluation.given import Given
+from gents_gym.evaluation.rollout import check_randomised, own_tasks, task_info
 from gents_gym.evaluation.sources import code_hashes, commit
 from gents_gym.randomness import SPLITS
 from gents_gym.schema import positive, whole
@@ -36,6 +37,7 @@ RUN = {
     "training_actions": positive,
     "versions": {str: str},
     "commit": str | None,
+    "propensities?": lambda value: value is True,  # only of runs that recorded them
 }
 MANIFEST = {  # as files hold it; earlier versions had no "resolved"
     "run": RUN,
@@ -46,6 +48,7 @@ MANIFEST = {  # as files hold it; earlier versions had no "resolved"
     "code?": {str: HASHES},
     "resolved?": {str: {str: str}},
     "privileged": [str],
+    "left_out?": {str: [str]},
 }
 CELL = {
     "env": str,
@@ -81,6 +84,8 @@ class EvaluationConfig:
     training_actions: int = 10_000
     """Historical actions of the train split that agents with a fitted prior are fitted to; bundled models saw as
     many."""
+    propensities: bool = False
+    """Record the probability of each played action too; agents that cannot tell theirs are refused."""
 
 
 @dataclass(frozen=True)
@@ -123,8 +128,14 @@ def slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.")[:48]
 
 
-def plan(config: EvaluationConfig) -> Manifest:
-    """Return the manifest of an evaluation, or raise where ``config`` breaks a rule; nothing is played."""
+def plan(config: EvaluationConfig, given: Mapping[str, Given] | None = None) -> Manifest:
+    """Return the manifest of an evaluation, or raise where ``config`` breaks a rule; nothing is played.
+
+    Args:
+        config: What is played.
+        given: Agents among it that no spec leads to, by name.
+    """
+    given = given or {}
     if not isinstance(config, EvaluationConfig):
         raise InputError(f"config must be an EvaluationConfig, got {config!r}")
     for name in ("agents", "env"):
@@ -133,7 +144,7 @@ def plan(config: EvaluationConfig) -> Manifest:
         if not isinstance(specs, tuple | list) or not specs:
             got = "none" if isinstance(specs, tuple | list) else repr(specs)
             raise InputError(f"{name} must name at least one {kind}, got {got}")
-        if len({_normal(spec) for spec in specs}) < len(specs):
+        if len({spec if spec in given else _normal(spec) for spec in specs}) < len(specs):
             raise InputError(f"{name} must differ from each other, got {' '.join(specs)}")
     numbers = {
         name: check_integer(name, getattr(config, name), minimum)
@@ -144,7 +155,10 @@ def plan(config: EvaluationConfig) -> Manifest:
     check_choice("split", config.split, SPLITS)
     if config.oracle is not None:
         make_policy(config.oracle)
-    agents = {spec: make_agent(spec) for spec in config.agents}
+    agents = {spec: given[spec].agent if spec in given else make_agent(spec) for spec in config.agents}
+    if check_flag("propensities", config.propensities):
+        for spec, agent in agents.items():
+            check_randomised(agent, repr(spec))
     infos = {env: first_info(env, config.split, config.seed) for env in config.env}
     for info in infos.values():
         _check_block(min(config.tasks, config.block), config.training_actions, info)
@@ -152,21 +166,70 @@ def plan(config: EvaluationConfig) -> Manifest:
         for spec, agent in agents.items():
             _check_play(env, spec, agent, info)
     resolved = {
-        env: {spec: text for spec, agent in agents.items() if (text := resolved_policy(env, spec, agent, info))}
+        env: {
+            spec: text
+            for spec, agent in agents.items()
+            if (text := resolved_policy(env, spec, agent, info, named=spec not in given))
+        }
         for env, info in infos.items()
     }
     common = ("seed", "split", "oracle", "block", "training_actions")
+    run = {**{name: getattr(config, name) for name in common}, "versions": versions(), "commit": commit()}
     return {
         "format": FORMAT,
-        "run": {**{name: getattr(config, name) for name in common}, "versions": versions(), "commit": commit()},
+        "run": {**run, "propensities": True} if config.propensities else run,  # without, files are as they were
         "env": list(config.env),
         "agents": list(config.agents),
         "tasks": config.tasks,
         "weights": {spec: weights_hash(agent) for spec, agent in agents.items()},
-        "code": {spec: code for spec in _specs(config) if (code := code_hashes(spec))},
+        "code": {
+            spec: code for spec in _specs(config) if (code := given[spec].code if spec in given else code_hashes(spec))
+        },
         "resolved": {env: texts for env, texts in resolved.items() if texts},
         "privileged": [spec for spec, agent in agents.items() if isinstance(agent, Privileged)],
     }
+
+
+def merge(old: Manifest, new: Manifest, keep: Callable[[Cell], bool]) -> Manifest:
+    """Return the manifest of what a folder holds and of what it is asked for, of the same run.
+
+    What ``new`` names comes first and is as it says. Other agents and environments of the folder stay; pairs of them
+    that nobody asked for are left out of the grid.
+
+    Args:
+        old: The folder's.
+        new: What is asked for.
+        keep: Whether a cell is in the folder; a pair without any is forgotten.
+    """
+    asked = {(env, agent) for env in new["env"] for agent in new["agents"]}
+    there = {cell.pair for each in (old, {**old, "tasks": new["tasks"]}) for cell in cells(each) if keep(cell)}
+    pairs = asked | there
+    env = [name for name in dict.fromkeys((*new["env"], *old["env"])) if any(name == pair[0] for pair in pairs)]
+    agents = [name for name in dict.fromkeys((*new["agents"], *old["agents"])) if any(name == p[1] for p in pairs)]
+    left_out = {one: [agent for agent in agents if (one, agent) not in pairs] for one in env}
+    code = {**old.get("code", {}), **new["code"]}
+    named = {*new["env"], *new["agents"]}
+    kept = {spec: code[spec] for spec in code if spec in new["code"] or spec not in named}
+    resolved = {one: _resolved(old, new, one, asked, pairs) for one in env}
+    privileged = {*(name for name in old["privileged"] if name not in new["agents"]), *new["privileged"]}
+    return {
+        **new,
+        "env": env,
+        "agents": agents,
+        "weights": {agent: ({**old["weights"], **new["weights"]})[agent] for agent in agents},
+        "code": {spec: kept[spec] for spec in kept if spec in (*env, *agents, new["run"]["oracle"])},
+        "resolved": {one: texts for one, texts in resolved.items() if texts},
+        "privileged": [agent for agent in agents if agent in privileged],
+        **({"left_out": {one: names for one, names in left_out.items() if names}} if any(left_out.values()) else {}),
+    }
+
+
+def _resolved(
+    old: Manifest, new: Manifest, env: str, asked: set[tuple[str, str]], pairs: set[tuple[str, str]]
+) -> dict[str, str]:
+    """Return the policy classes that agents fit in an environment: the old ones unless they are asked for."""
+    before = {a: text for a, text in old.get("resolved", {}).get(env, {}).items() if (env, a) in pairs - asked}
+    return {**before, **new["resolved"].get(env, {})}
 
 
 def _check_play(env: str, spec: str, agent: Agent, info: TaskInfo) -> None:
@@ -219,16 +282,17 @@ def first_info(env: str, split: str, seed: int) -> TaskInfo:
     return info
 
 
-def resolved_policy(env: str, spec: str, agent: Agent, info: TaskInfo) -> str | None:
+def resolved_policy(env: str, spec: str, agent: Agent, info: TaskInfo, named: bool = True) -> str | None:
     """Return the policy class that an agent fits in tasks like ``info``; None if its spec names one or it has none.
 
-    A model or policy class that does not fit the tasks raises, named by the spec or not.
+    A model or policy class that does not fit the tasks raises, named by the spec or not. An agent that no spec leads
+    to is not ``named``.
     """
     if not isinstance(agent, Resolves):
         return None
     with _cannot_play(env, spec):
         text = agent.resolve(info)
-    return text if parse_spec(spec)[1].get("policy") is None else None
+    return text if not named or parse_spec(spec)[1].get("policy") is None else None
 
 
 def _normal(spec: str) -> str:
@@ -258,6 +322,7 @@ def cells(manifest: Manifest) -> list[Cell]:
         )
         for env in manifest["env"]
         for agent in manifest["agents"]
+        if agent not in manifest.get("left_out", {}).get(env, ())
         for i in range(0, n_tasks, block)
     ]
 

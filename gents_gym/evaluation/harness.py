@@ -1,65 +1,104 @@
 """The evaluation harness: environments and agents in; a folder with results, and what they say, out."""
 
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 from joblib import cpu_count, delayed
 
-from gents_gym.checks import InputError, check_type
+from gents_gym.checks import InputError, check_option, check_type
 from gents_gym.evaluation.backends import check_backend, open_backend
 from gents_gym.evaluation.cell import Played, play
+from gents_gym.evaluation.given import AgentLike, Given, name_agents
 from gents_gym.evaluation.grid import Cell, EvaluationConfig, cells, plan
-from gents_gym.evaluation.store import Evaluation, finish, is_done, open_folder, write_cell
+from gents_gym.evaluation.progress import Costs, Progress
+from gents_gym.evaluation.store import Evaluation, cell_seconds, finish, is_done, open_folder, write_cell
 
 
 def evaluate(
-    config: EvaluationConfig,
+    config: EvaluationConfig | Sequence[AgentLike] | Mapping[str, AgentLike],
     out: str | Path,
     *,
     workers: int | None = None,
     backend: str = "local",
     address: str | None = None,
-    on_cell: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    **options: Any,
 ) -> Evaluation:
     """Play every agent on the same tasks of every environment, and return what the folder then holds.
 
-    Work that the folder already holds is not done again, so a call that was interrupted goes on where it was. A cell
-    that fails is told in ``failures``; the others are played all the same, and the next call tries it again.
+    Work that the folder already holds is not done again, so a call that was interrupted goes on where it was. Agents
+    and environments that the folder holds stay in it, named here or not. A cell that fails is told in ``failures``;
+    the others are played all the same, and the next call tries it again.
+
+        evaluate(["ts-gen", "linucb", MyAgent(rate=0.1)], "results/mine", tasks=50)
 
     Args:
-        config: What is played.
+        config: What is played; or agents: ids, classes and objects, or a mapping from names to classes and objects.
+            A class or object must be picklable; one that a notebook defines goes by the name of its class.
         out: A new or empty folder, or one of the same run: same seed, split, oracle, block, versions and commit.
         workers: Processes, each with a cell at a time; None: one per core. Results do not depend on it.
         backend: "local", "ray" or "dask".
         address: Of a running Ray cluster or Dask scheduler; None: one is started here.
-        on_cell: Told how many cells are over, done or failed, and how many there are; first of all, and after each.
+        on_progress: Called with the :class:`Progress` at every new phase and after every cell.
+        **options: With agents: the other fields of :class:`EvaluationConfig`, as ``tasks`` and ``env``.
     """
     check_backend(backend, workers, address)
-    if on_cell is not None:
-        check_type("on_cell", on_cell, Callable)
-    manifest = plan(config)
+    if on_progress is not None:
+        check_type("on_progress", on_progress, Callable)
+    tell = on_progress or (lambda now: None)
+    tell(Progress("checking"))
+    config, given = _read(config, options)
+    manifest = plan(config, given)
     grid = cells(manifest)
     failures: dict[str, str] = {}
-    tell = on_cell or (lambda over, total: None)
-    with open_folder(out, manifest) as folder:
+    with open_folder(out, manifest) as (folder, everything):
         missing = [cell for cell in grid if not is_done(folder, cell)]
-        tell(len(grid) - len(missing), len(grid))
-        with closing(_play_all(missing, workers, backend, address)) as results:  # whatever happens, workers end here
-            for over, played in enumerate(results, len(grid) - len(missing) + 1):
+        done, costs = [cell for cell in grid if cell not in missing], Costs(grid)
+        costs.add(done, (cell_seconds(folder, cell) for cell in done))
+        tell(costs.now("starting" if missing else "writing"))
+        # The first block of every agent comes first: it shows what the agent costs.
+        waiting = sorted(missing, key=lambda cell: (manifest["env"].index(cell.env), cell.first))
+        with closing(_play_all(waiting, workers, backend, address, given)) as results:  # workers end here in any case
+            for played in results:
                 if played.error is None:
                     write_cell(folder, played.cell, played.data, played.seconds)
                 else:
                     failures[played.cell.name] = played.error
-                tell(over, len(grid))
-        found = finish(folder, manifest)
+                costs.add([played.cell], [played.took])
+                tell(costs.now("playing"))
+        if missing:
+            tell(costs.now("writing"))
+        found = finish(folder, everything)
     return replace(found, failures=tuple(failures[cell.name] for cell in grid if cell.name in failures))
 
 
-def _play_all(missing: Sequence[Cell], workers: int | None, backend: str, address: str | None) -> Generator[Played]:
+def _read(config: Any, options: Mapping[str, Any]) -> tuple[EvaluationConfig, dict[str, Given]]:
+    """Return a configuration whose agents are names, and the agents among them that no spec leads to."""
+    if isinstance(config, Mapping | list | tuple):
+        known = [field.name for field in fields(EvaluationConfig) if field.name != "agents"]
+        for option in options:
+            check_option("evaluate", option, [*known, "workers", "backend", "address", "on_progress"])
+        names, given = name_agents(config)
+        env = {"env": (options["env"],)} if isinstance(options.get("env"), str) else {}
+        return EvaluationConfig(names, **{**options, **env}), given
+    if not isinstance(config, EvaluationConfig):
+        raise InputError(f"config must be an EvaluationConfig or a list of agents, got {config!r}")
+    if options:
+        raise InputError(f"options must go with a list of agents, got {', '.join(options)} with an EvaluationConfig")
+    if not isinstance(config.agents, list | tuple):
+        return config, {}  # which is refused with the other rules
+    names, given = name_agents(config.agents)
+    return replace(config, agents=names), given
+
+
+def _play_all(
+    missing: Sequence[Cell], workers: int | None, backend: str, address: str | None, given: Mapping[str, Given]
+) -> Generator[Played]:
     """Yield what became of each cell, in the order in which they end.
 
     Where a worker process dies, the cells in flight are halved until one is alone with the blame. Its agent is not
@@ -79,7 +118,7 @@ def _play_all(missing: Sequence[Cell], workers: int | None, backend: str, addres
         try:
             with (
                 open_backend(backend, workers, address) as parallel,
-                closing(parallel(delayed(play)(cell, owner) for cell in waiting)) as results,
+                closing(parallel(delayed(play)(cell, owner, given.get(cell.agent)) for cell in waiting)) as results,
             ):
                 for played in results:
                     del left[played.cell.name]

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from gents_gym.checks import InputError, check_actions, check_choice, check_count, check_integer
+from gents_gym.checks import (
+    InputError,
+    TaskError,
+    check_actions,
+    check_array,
+    check_choice,
+    check_count,
+    check_flag,
+    check_integer,
+)
 from gents_gym.construct import get_policy, make_agent
+from gents_gym.evaluation.environments import check_observations, make_envs
 from gents_gym.evaluation.regret import oracle_actions, regret
 from gents_gym.likelihoods import BERNOULLI
 from gents_gym.randomness import stream
-from gents_gym.types import Agent, PolicyClass, Privileged, TaskInfo, Tasks, identity
+from gents_gym.types import Agent, PolicyClass, Privileged, RandomisedAgent, TaskInfo, Tasks, identity
 
-QUANTILES = (0.5, 0.9, 0.99)
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+QUANTILES = {"median": 0.5, "q90": 0.9, "q99": 0.99, "q10": 0.1, "q01": 0.01}  # the last two: rewards' bad tail
+SUM_TOLERANCE = 1e-6  # of probabilities: agents may compute them in single precision
+TASKS = 100  # of an environment given by its id
 MOST_BEST_FITS = 64  # blocks of tasks whose oracles' actions are kept
 
 
@@ -34,6 +51,7 @@ class Rollout:
     privileged: bool = False  # whether the agent knew what no agent may know
     seconds: float = math.nan  # that the agent itself took, in all; it differs from run to run
     tasks: tuple[str, ...] = ()  # which tasks these are: the sha256 of each block of them, or its stream without tables
+    propensities: np.ndarray | None = None  # of the played actions, (B, T), if they were asked for; NaN after the end
 
     def cumulative(self, name: str) -> np.ndarray:
         """Return a regret ("oracle", "expected", "best") or "reward" summed up to each step, (B, T)."""
@@ -51,8 +69,43 @@ class Rollout:
         return float(self.seconds / (self.actions >= 0).sum())
 
     def summary(self) -> dict[str, dict[str, float]]:
-        """Return, for the reward and each regret, mean, s.e., median, 90 % and 99 % quantile of the tasks' totals."""
+        """Return, for the reward and each regret, mean, s.e., median, 90 % and 99 % quantile of the tasks' totals.
+
+        The bad tail of the reward is the lower one: ``q10`` and ``q01``.
+        """
         return {name: summarize(self.cumulative(name)[:, -1]) for name in ("reward", *self.regret)}
+
+    def to_pandas(self, steps: bool = False) -> pd.DataFrame:
+        """Return a data frame with a row for each task: its number, its reward and its regrets in all.
+
+        Args:
+            steps: A row for each decision of each task instead, with ``step``, from 1, and ``action``.
+        """
+        from gents_gym.evaluation.frames import record_frame  # pandas is optional
+
+        return record_frame(self, steps)
+
+    def plot(self, ax: Axes | None = None, measure: str | None = None, label: str | None = None) -> Axes:
+        """Draw the cumulative regret, mean over tasks with a band of ±1 s.e., and return the axes.
+
+        Args:
+            ax: Matplotlib axes to draw into; None: a new figure of pyplot's.
+            measure: "oracle", "expected", "best" or "reward"; None: the regret that matters most.
+            label: The curve's name in a legend.
+        """
+        from gents_gym.evaluation.pictures import plot_record  # Matplotlib is heavy
+
+        return plot_record(self, ax, measure, label)
+
+    def __repr__(self) -> str:
+        means = ", ".join(f"{name} {found['mean']:.1f}" for name, found in self.summary().items())
+        known = ", privileged" if self.privileged else ""
+        return f"Rollout({len(self.actions)} tasks of {self.actions.shape[1]} decisions{known}; per task: {means})"
+
+    def _repr_html_(self) -> str:
+        from gents_gym.evaluation.frames import record_html  # not needed to play
+
+        return record_html(self)
 
 
 def _mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -62,9 +115,9 @@ def _mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def summarize(totals: np.ndarray) -> dict[str, float]:
-    """Return mean, s.e., median, 90 % and 99 % quantile of per-task totals (B,)."""
+    """Return mean, s.e., median and the quantiles of both tails of per-task totals (B,)."""
     mean, error = _mean_and_error(totals)
-    quantiles = dict(zip(("median", "q90", "q99"), np.quantile(totals, QUANTILES), strict=True))
+    quantiles = dict(zip(QUANTILES, np.quantile(totals, [*QUANTILES.values()]), strict=True))
     return {name: float(value) for name, value in {"mean": mean, "se": error, **quantiles}.items()}
 
 
@@ -75,12 +128,15 @@ def pad(record: Rollout, steps: int) -> Rollout:
         return np.pad(array, ((0, 0), (0, steps - array.shape[1])), constant_values=value)
 
     regret = {name: longer(array, np.nan) for name, array in record.regret.items()}
-    return replace(record, actions=longer(record.actions, -1), rewards=longer(record.rewards, np.nan), regret=regret)
+    told = None if record.propensities is None else longer(record.propensities, np.nan)
+    actions, rewards = longer(record.actions, -1), longer(record.rewards, np.nan)
+    return replace(record, actions=actions, rewards=rewards, regret=regret, propensities=told)
 
 
 def join(parts: Sequence[Rollout]) -> Rollout:
     """Return one record of the tasks of all ``parts``, in order; shorter ones end earlier in it."""
     parts = [pad(part, max(part.actions.shape[1] for part in parts)) for part in parts]
+    propensities = [part.propensities for part in parts if part.propensities is not None]
     return Rollout(
         np.concatenate([part.actions for part in parts]),
         np.concatenate([part.rewards for part in parts]),
@@ -89,37 +145,65 @@ def join(parts: Sequence[Rollout]) -> Rollout:
         any(part.privileged for part in parts),
         sum(part.seconds for part in parts),
         tuple(block for part in parts for block in part.tasks),
+        np.concatenate(propensities) if len(propensities) == len(parts) else None,
     )
 
 
 def rollout(
-    envs: VectorEnv[Any, Any, Any],
+    envs: VectorEnv[Any, Any, Any] | str,
     agent: Agent | str,
     seed: int = 0,
     oracle: str | PolicyClass | None = None,
     *,
+    tasks: int | None = None,
     indices: Sequence[int] | None = None,
     max_steps: int | None = None,
     on_step: Callable[[], None] | None = None,
+    propensities: bool = False,
 ) -> Rollout:
     """Play one episode in each of B slots.
 
     Args:
-        envs: A Gymnasium vector environment whose observations have "context" and "action_features". A foreign
-            one has no tables, so the record has rewards only.
+        envs: A Gymnasium vector environment whose observations have "context" and "action_features", or the id of an
+            environment, options behind it. A foreign one has no tables, so the record has rewards only.
         agent: Any :class:`Agent`, or the id of one; a privileged one is given the tasks and the record is marked.
         seed: The stream that tasks and the agent's randomness come from.
         oracle: The policy class that regret is measured against; None: the setting's own.
+        tasks: How many tasks to play, B, of an environment given by its id; None: as many as ``indices``, or 100.
         indices: The tasks of the stream to play, B of them; None: the first B. A foreign environment is
             reset with ``seed + indices[0]``, which for ``SyncVectorEnv`` seeds the slots with seed + index.
         max_steps: Stop after so many decisions; None: at the episodes' end.
         on_step: Called after every decision, for a progress bar.
+        propensities: Ask the agent for the probability of each action that it plays; one without ``probabilities``
+            is refused. Asking changes no action and adds to the agent's time.
     """
+    if isinstance(envs, str):
+        agent = make_agent(agent) if isinstance(agent, str) else agent
+        with closing(_make_envs(envs, tasks, indices)) as made:
+            return _rollout(made, agent, seed, oracle, indices, max_steps, on_step, propensities)
     if not isinstance(envs, VectorEnv):
-        raise InputError(f"envs must be a vector environment, as gym.make_vec makes, got {envs!r}")
+        rule = "envs must be a vector environment, as gym.make_vec makes, or the id of an environment"
+        raise InputError(f"{rule}, got {envs!r}")
+    if tasks is not None:
+        raise InputError(f"tasks must go with an environment's id, got {tasks!r} with {envs.num_envs} slots")
+    return _rollout(envs, agent, seed, oracle, indices, max_steps, on_step, propensities)
+
+
+def _rollout(
+    envs: VectorEnv[Any, Any, Any],
+    agent: Agent | str,
+    seed: int,
+    oracle: str | PolicyClass | None,
+    indices: Sequence[int] | None,
+    max_steps: int | None,
+    on_step: Callable[[], None] | None,
+    propensities: bool,
+) -> Rollout:
     agent = make_agent(agent) if isinstance(agent, str) else agent
     if not isinstance(agent, Agent):
         raise InputError(f"agent must have reset, act and observe, or be an agent's id, got {agent!r}")
+    if check_flag("propensities", propensities):
+        check_randomised(agent, repr(agent))
     check_observations(envs)
     n_tasks = envs.num_envs
     indices = range(n_tasks) if indices is None else indices
@@ -143,10 +227,18 @@ def rollout(
     info = task_info(envs, observation, shown, tasks)
     clock = _Clock()
     clock.time(agent.reset, info, [stream(seed, "agent", index) for index in indices])
-    actions, rewards = _play(envs, agent, info, observation["context"].copy(), max_steps, on_step, clock)
+    context = observation["context"].copy()
+    actions, rewards, told = _play(envs, agent, info, context, max_steps, on_step, clock, propensities)
     found = {} if tasks is None else regret(tasks, actions, _best_fit(tasks, oracle))
     which = f"seed {seed}" if tasks is None else tasks.content_hash
-    return Rollout(actions, rewards, found, indices, privileged, clock.seconds, (which,))
+    return Rollout(actions, rewards, found, indices, privileged, clock.seconds, (which,), told)
+
+
+def _make_envs(env: str, tasks: int | None, indices: Sequence[int] | None) -> VectorEnv[Any, Any, Any]:
+    """Return an environment of the test split with a slot for each task."""
+    if indices is not None and tasks is None:
+        tasks = check_count("indices", indices)
+    return make_envs(env, check_integer("tasks", TASKS if tasks is None else tasks, 1))
 
 
 _BEST_FITS: dict[tuple[str, str], np.ndarray] = {}  # by tasks and oracle, the latest
@@ -175,13 +267,6 @@ class _Clock:
         found = call(*arguments)
         self.seconds += time.perf_counter() - started
         return found
-
-
-def check_observations(envs: VectorEnv[Any, Any, Any]) -> None:
-    """Raise unless the environment's observations have "context" and "action_features"."""
-    space = envs.single_observation_space
-    if not isinstance(space, spaces.Dict) or not {"context", "action_features"} <= space.keys():
-        raise InputError(f"envs must observe 'context' and 'action_features', got {envs!r} with {space}")
 
 
 def _has_tasks(envs: VectorEnv[Any, Any, Any]) -> bool:
@@ -218,13 +303,19 @@ def _play(
     max_steps: int | None,
     on_step: Callable[[], None] | None,
     clock: _Clock,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the actions and rewards, (B, t) each."""
+    propensities: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return the actions, rewards and, if asked for, the actions' probabilities, (B, t) each."""
     live = np.ones(envs.num_envs, np.bool_)
     actions: list[np.ndarray] = []
     rewards: list[np.ndarray] = []
+    told: list[np.ndarray] = []
     while live.any() and len(actions) != max_steps:
+        chances = clock.time(agent.probabilities, context) if propensities else None  # type: ignore[attr-defined]
+        chances = copy.copy(chances)  # an agent may use its array again
         action = check_actions(clock.time(agent.act, context), len(info), info.n_actions)
+        if propensities:
+            told.append(np.where(live, played_probabilities(chances, action, info.n_actions), np.nan))
         observation, reward, terminated, truncated, step_info = envs.step(action)
         actions.append(np.where(live, action, -1))  # before observe: an agent may use its array again
         rewards.append(np.where(live, reward, np.nan))
@@ -235,7 +326,28 @@ def _play(
         context = observation["context"].copy()  # an environment may reuse its buffers
         if on_step is not None:
             on_step()
-    return np.stack(actions, axis=1), np.stack(rewards, axis=1)
+    return np.stack(actions, axis=1), np.stack(rewards, axis=1), np.stack(told, axis=1) if told else None
+
+
+def check_randomised(agent: Agent, name: str) -> None:
+    """Raise unless the agent can say with which probabilities it plays."""
+    if not isinstance(agent, RandomisedAgent):
+        raise InputError(f"propensities need agents with probabilities(context), which agent {name} does not have")
+
+
+def played_probabilities(probabilities: Any, action: np.ndarray, n_actions: int) -> np.ndarray:
+    """Return the probabilities of the actions (B,), or raise unless they are taken from distributions (B, A)."""
+    name, shape = "what the agent's probabilities returns", (len(action), n_actions)
+    chances = check_array(name, probabilities, "(B, A)", shape, np.float64, per_task=1)
+    wrong = (chances < 0).any(axis=1) | (np.abs(chances.sum(axis=1) - 1) > SUM_TOLERANCE)
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise TaskError(f"{name} must be at least 0 and sum to 1 over actions, got {chances[i]}", i)
+    played: np.ndarray = chances[np.arange(len(action)), action]
+    if not played.all():
+        i = int(played.argmin())
+        raise TaskError(f"{name} must be above 0 for the action that is played, got 0 for action {action[i]}", i)
+    return played
 
 
 def observed_outcomes(info: dict[str, Any], reward: np.ndarray) -> np.ndarray:

@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from gents_gym.checks import InputError
+from gents_gym.drawing.style import SOFTWARE
 from gents_gym.evaluation.grid import FORMAT
 from gents_gym.files import digest, read_file
 from gents_gym.parquet import read_parquet
 from gents_gym.schema import check_schema
 
-SOFTWARE = "gents_gym"  # a figure of ours says so
 LABEL = b"gents_gym"  # key of the label in a Parquet file's schema
 
 

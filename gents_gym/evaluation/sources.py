@@ -21,21 +21,30 @@ def code_hashes(*specs: str) -> dict[str, str]:
     """Return the sha256 of what specs name outside this package, by name; {} where they name nothing.
 
     These are the source files of modules ("mine:MyAgent"), of those that a named class and its bases are defined in,
-    and the manifests of corpora ("corpus=folder"). What else a module imports is not covered.
+    the manifests of corpora ("corpus=folder"), the configurations of models that environments draw tasks from, both
+    of which have the sha256 of what lies beside them, and data sets ("dataset=file"). What else a module imports is not
+    covered.
     """
     files = {name: path for spec in specs for name, path in _files(spec)}
     return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in sorted(files.items())}
 
 
 def _files(spec: str) -> Iterator[tuple[str, Path]]:
-    name, options = parse_spec(spec)
-    for target in TARGET.findall(f"{agent_ids().get(name, '')} {spec}"):
+    (name, options), agents = parse_spec(spec), agent_ids()
+    for target in TARGET.findall(f"{agents.get(name, '')} {spec}"):
         for module in _modules(target):
             if module.partition(".")[0] not in COVERED and (path := _source(module)) is not None:
                 yield module, path
-    folder = options.get("corpus")
-    if isinstance(folder, str) and (manifest := Path(folder) / "manifest.json").is_file():  # with the files' sha256
-        yield folder, manifest
+    kept = {"corpus": "manifest.json"}
+    if name not in agents:  # an agent's model is among its weights
+        kept["model"] = "config.json"
+    for option, file in kept.items():
+        folder = options.get(option)
+        if isinstance(folder, str) and (described := Path(folder) / file).is_file():
+            yield folder, described
+    data = options.get("dataset")
+    if isinstance(data, str) and Path(data).is_file():
+        yield data, Path(data)
 
 
 def _modules(target: str) -> Iterator[str]:

@@ -9,21 +9,23 @@
 All are sealed: on the next start, one that was damaged or never ours is told by name.
 """
 
+import html
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gents_gym.checks import InputError
-from gents_gym.evaluation.grid import CELL, FORMAT, MANIFEST, Cell, Manifest, cells, check_manifest, slug
+from gents_gym.checks import InputError, check_choice
+from gents_gym.drawing.style import Look, looks
+from gents_gym.evaluation.grid import CELL, FORMAT, MANIFEST, Cell, Manifest, cells, check_manifest, merge, slug
 from gents_gym.evaluation.regret import REGRETS
 from gents_gym.evaluation.rollout import Rollout, join
 from gents_gym.evaluation.sealed import (
@@ -38,6 +40,11 @@ from gents_gym.evaluation.sealed import (
 )
 from gents_gym.files import as_path, held, is_part, new_folder, own_folder, remove_parts, write_whole
 from gents_gym.schema import check_schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gents_gym.drawing.canvas import Picture
 
 FIGURE = re.compile(r"regret(-[\w.-]*--[0-9a-f]{6})?\.png")  # as figure_name makes them
 LABEL = {"format": str, "cell": CELL, "task_sha256": str | None}
@@ -54,7 +61,7 @@ COLUMNS = {  # of a cell's table, regrets aside
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """What the folder of an evaluation holds."""
 
@@ -63,6 +70,61 @@ class Evaluation:
     task_hashes: dict[str, dict[str, str | None]]  # sha256 of each block of tasks, by environment and "first-stop"
     missing: tuple[Cell, ...] = ()  # cells not played yet
     failures: tuple[str, ...] = ()  # why, of those that this process tried
+
+    @property
+    def looks(self) -> dict[str, Look]:
+        """How agents look in figures: the same whichever of them are shown."""
+        return looks({agent: agent in self.manifest["privileged"] for agent in self.manifest["agents"]})
+
+    def only(self, agents: Sequence[str]) -> "Evaluation":
+        """Return the records of these agents alone, in this order."""
+        if isinstance(agents, str) or not agents:
+            raise InputError(f"agents must name at least one of the evaluation's, got {agents!r}")
+        chosen = [check_choice("agent", agent, self.manifest["agents"]) for agent in agents]
+        records = {env: {name: each[name] for name in chosen if name in each} for env, each in self.records.items()}
+        missing = tuple(cell for cell in self.missing if cell.agent in chosen)
+        return replace(self, records={env: each for env, each in records.items() if each}, missing=missing)
+
+    def to_pandas(self, steps: bool = False) -> "pd.DataFrame":
+        """Return a data frame with a row for each environment, agent and task: its reward and regrets in all.
+
+        Args:
+            steps: A row for each decision instead, with ``step``, from 1, and ``action``.
+        """
+        from gents_gym.evaluation.frames import records_frame  # pandas is optional
+
+        return records_frame(self.records, steps)
+
+    def plot(self, regrets: Sequence[str] = (), env: str | None = None) -> "Picture":
+        """Return a figure of the cumulative regrets, with a name at the end of each curve.
+
+        ``figure.savefig("regret.pdf")`` writes it to a file.
+
+        Args:
+            regrets: A panel for each of these ("oracle", "expected", "best", "reward"), or of ("all",); none: the one
+                that matters most.
+            env: Which environment's; None: the only one's.
+        """
+        from gents_gym.evaluation.pictures import regret_figure  # Matplotlib is heavy
+
+        if not self.records:
+            raise InputError("results must hold an agent that has played all its tasks to be plotted, got none")
+        if env is None and len(self.records) > 1:
+            raise InputError(f"env must name one of the environments, {', '.join(self.records)}, got none")
+        env = next(iter(self.records)) if env is None else check_choice("env", env, self.records)
+        return regret_figure(self.records[env], env, regrets, styles=self.looks)
+
+    def __repr__(self) -> str:
+        agents = ", ".join(f"{env}: {len(each)} agents" for env, each in self.records.items()) or "no agent is through"
+        missing = f"; {len(self.missing)} blocks of tasks are missing" if self.missing else ""
+        return f"Evaluation({agents}, {self.manifest['tasks']} tasks{missing})"
+
+    def _repr_html_(self) -> str:
+        from gents_gym.evaluation.frames import summary_html  # not needed to play
+
+        caption = "{}, {} tasks: totals per task, mean ± s.e."
+        tables = [summary_html(caption.format(env, self.manifest["tasks"]), each) for env, each in self.records.items()]
+        return "".join(tables) or f"<p>{html.escape(repr(self))}</p>"
 
 
 def cell_bytes(cell: Cell, record: Rollout, tasks: str | None) -> bytes:
@@ -84,6 +146,8 @@ def cell_bytes(cell: Cell, record: Rollout, tasks: str | None) -> bytes:
     }
     for name, steps in record.regret.items():
         columns[f"regret_{name}"] = _lists(steps.astype(np.float32))
+    if record.propensities is not None:
+        columns["propensities"] = _lists(record.propensities.astype(np.float32))
     return table_bytes(pa.table(columns), {"format": FORMAT, "cell": cell.label, "task_sha256": tasks})
 
 
@@ -107,6 +171,7 @@ def _record(table: pa.Table) -> Rollout:
         {name.removeprefix("regret_"): steps(name, np.float64) for name in regrets},
         tuple(table["task"].to_pylist()),
         table["privileged"][0].as_py(),
+        propensities=steps("propensities", np.float64) if "propensities" in table.column_names else None,
     )
 
 
@@ -159,6 +224,8 @@ def _check_table(table: pa.Table, cell: Cell, has_regret: bool) -> None:
     kinds = {field.name: field.type for field in table.schema}
     names = [name.removeprefix("regret_") for name in kinds if name.startswith("regret_")]
     numbers = {f"regret_{name}": pa.list_(ELEMENT) for name in names}
+    if cell.run.get("propensities", False):
+        numbers["propensities"] = pa.list_(ELEMENT)
     known = (REGRETS[:1], REGRETS) if has_regret else ((),)
     if kinds != {**COLUMNS, **numbers} or tuple(names) not in known:
         raise ValueError(f"its columns are {kinds}")
@@ -183,8 +250,8 @@ def _read_time(path: Path) -> float:
 
 
 @contextmanager
-def open_folder(out: str | Path, manifest: Manifest) -> Iterator[Path]:
-    """Hold the folder, ready for the cells of ``manifest``.
+def open_folder(out: str | Path, manifest: Manifest) -> Iterator[tuple[Path, Manifest]]:
+    """Hold the folder, ready for the cells of ``manifest``; yield it with the manifest of all that it is to hold.
 
     It is new or empty, or holds a run that differs in no more than its environments, agents, their code and weights,
     and number of tasks, and nothing else; of any other nothing is touched. A lost manifest is made again.
@@ -194,12 +261,14 @@ def open_folder(out: str | Path, manifest: Manifest) -> Iterator[Path]:
         new_folder("out", out)
     with held("out", out):
         if (out / "manifest.json").exists():
-            _check_same_run(out, _read_manifest(out), manifest)
+            there = _read_manifest(out)
+            _check_same_run(out, there, manifest)
+            manifest = merge(there, manifest, lambda cell: is_done(out, cell))
         _check_files(out, manifest)
         for folder in (out, out / "cells", out / "times"):
             remove_parts(folder)
         write_made(out / "manifest.json", json_bytes(manifest))
-        yield out
+        yield out, manifest
 
 
 def _read_manifest(out: Path) -> Manifest:
@@ -216,8 +285,9 @@ def _read_manifest(out: Path) -> Manifest:
 
 def _check_same_run(out: Path, there: Manifest, here: Manifest) -> None:
     """Raise, naming what differs, unless the cells of both manifests belong together."""
+    names = [name for name in {**here["run"], **there["run"]} if name != "versions"]
     pairs = {
-        **{name: (there["run"].get(name), value) for name, value in here["run"].items() if name != "versions"},
+        **{name: (there["run"].get(name), here["run"].get(name)) for name in names},
         **{name: (there["run"]["versions"].get(name), value) for name, value in here["run"]["versions"].items()},
     }
     differ = [f"{name} is {old!r} there, {new!r} here" for name, (old, new) in pairs.items() if old != new]
@@ -287,7 +357,8 @@ def figure_name(env: str, manifest: Manifest) -> str:
     return f"regret-{slug(env)}--{seal({'env': env})[:6]}.png"
 
 
-def _seconds(out: Path, cell: Cell) -> float:
+def cell_seconds(out: Path, cell: Cell) -> float:
+    """Return what the agent itself took in a cell; NaN if that is not known."""
     path = _time_path(out, cell)
     return _read_time(path) if path.exists() else np.nan
 
@@ -308,7 +379,7 @@ def _load(out: Path, manifest: Manifest) -> tuple[Evaluation, list[pa.Table]]:
                 raise InputError(f"'{_cell_path(out, cell)}' was played on other tasks than the other agents' cells")
             pieces = parts.setdefault(cell.pair, [])
             stream = f"{cell.env}, seed {cell.run['seed']}, {cell.run['split']} split"  # for one without tables
-            pieces.append(replace(_record(table), seconds=_seconds(out, cell), tasks=(task_hash or stream,)))
+            pieces.append(replace(_record(table), seconds=cell_seconds(out, cell), tasks=(task_hash or stream,)))
             if pieces[0].regret.keys() != pieces[-1].regret.keys():
                 raise foreign(_cell_path(out, cell))
             tables.append(table)

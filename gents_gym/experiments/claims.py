@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gents_gym.report.analysis import Records, totals
+from gents_gym.evaluation.measures import Records, totals
 from gents_gym.report.comparison import mean_interval
 from gents_gym.training.losses import Losses
 

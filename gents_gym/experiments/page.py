@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
+from gents_gym.evaluation.measures import Records, totals
 from gents_gym.experiments.catalogue import Experiment
 from gents_gym.experiments.claims import Claim, Finding, judge
 from gents_gym.experiments.pictures import Found, paired_gaps
 from gents_gym.experiments.places import Scale
 from gents_gym.experiments.timing import Times
-from gents_gym.report.analysis import Records, totals
 from gents_gym.report.tables import to_markdown
 from gents_gym.training.losses import Losses
 

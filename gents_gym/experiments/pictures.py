@@ -1,22 +1,20 @@
-"""An experiment's pictures: records, losses and times in, PNG out."""
+"""Draws an experiment's pictures, in the style of all figures."""
 
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from gents_gym.drawing.canvas import canvas, finish, to_bytes
+from gents_gym.drawing.style import PALETTE, model_looks
+from gents_gym.evaluation.measures import Records, totals
 from gents_gym.evaluation.rollout import summarize
 from gents_gym.experiments.catalogue import Experiment
 from gents_gym.experiments.timing import Times
-from gents_gym.report.analysis import Records, totals
 from gents_gym.report.comparison import mean_interval
-from gents_gym.report.figures import METADATA, PALETTE, draw_regret
+from gents_gym.report.figures import draw_regret
 from gents_gym.training.losses import Losses
 
 Figures = dict[str, bytes]
@@ -52,7 +50,7 @@ def draw_figures(name: str, env: str, experiment: Experiment, found: Found, hori
 
 def _draw_times(times: Mapping[str, Times]) -> bytes:
     """Return a PNG of the time per decision, a bar for each agent, with generation and fitting beside it."""
-    figure, (panel,) = _panels(1, (9, 1.4 + 0.7 * len(times)))
+    figure, (panel,) = canvas(1, (9, 1.4 + 0.7 * len(times)))
     parts = ("total", "generation", "fit")
     for i, part in enumerate(parts):
         found = {agent: getattr(each, part) for agent, each in times.items()}
@@ -64,46 +62,47 @@ def _draw_times(times: Mapping[str, Times]) -> bytes:
     panel.invert_yaxis()
     panel.set_xscale("log")
     panel.margins(x=0.12)
-    _finish(panel, "milliseconds per decision, one task at a time, on one core", "")
-    return _png(figure)
+    finish(panel, "milliseconds per decision, one task at a time, on one core", "")
+    return to_bytes(figure)
 
 
 def _draw_loss_and_regret(experiment: Experiment, losses: Losses, records: Records) -> bytes:
     """Return a PNG: each model's loss by step on the left, TS-Gen's regret on it on the right, mean ± 1 s.e."""
-    figure, (left, right) = _panels(2, (12, 4.6))
+    figure, (left, right) = canvas(2, (12, 4.6))
     edges = np.array([0, *losses.prefixes]) + 0.5
-    for i, (model, agent) in enumerate(experiment.losses.items()):
-        color, style = PALETTE[i % len(PALETTE)], "-" if i < len(PALETTE) else "--"
+    looks = model_looks(experiment.losses)
+    for model, agent in experiment.losses.items():
+        color, style = looks[model].color, looks[model].linestyle
         steps = losses.by_step(model)  # (N, P)
         mean, error = steps.mean(axis=0), steps.std(axis=0, ddof=1) / np.sqrt(len(steps))
-        left.stairs(mean, edges, baseline=None, color=color, linestyle=style, linewidth=1.5, label=model)
+        left.stairs(mean, edges, baseline=None, color=color, linestyle=style, linewidth=1.5, label=Path(model).name)
         left.stairs(mean + error, edges, baseline=mean - error, fill=True, color=color, alpha=0.2)
         mean, error = records[agent].curve("oracle")
         at = np.arange(1, len(mean) + 1)
-        right.plot(at, mean, color=color, linestyle=style, linewidth=1.5, label=model)
+        right.plot(at, mean, color=color, linestyle=style, linewidth=1.5, label=Path(model).name)
         right.fill_between(at, mean - error, mean + error, color=color, alpha=0.2, linewidth=0)
     left.set_xscale("log")
-    _finish(left, "step", "loss of a step, not cumulative, in nats, mean ± 1 s.e.")
-    _finish(right, "decision", "cumulative oracle regret of TS-Gen, mean ± 1 s.e.")
-    return _png(figure)
+    finish(left, "step", "loss of a step, not cumulative, in nats, mean ± 1 s.e.")
+    finish(right, "decision", "cumulative oracle regret of TS-Gen, mean ± 1 s.e.")
+    return to_bytes(figure)
 
 
 def _draw_against(experiment: Experiment, records: Records, horizon: int) -> bytes:
     """Return a PNG of expected regret, mean ± 1 s.e., against what the experiment varies."""
-    figure, (panel,) = _panels(1, (6.8, 4.8))
+    figure, (panel,) = canvas(1, (6.8, 4.8))
     curves: dict[str, list[tuple[float, float, float]]] = {}
     for agent, (curve, x) in experiment.against.items():
         found = summarize(totals(records[agent], "expected"))
         curves.setdefault(curve, []).append((horizon if x is None else x, found["mean"], found["se"]))
-    for color, (curve, points) in zip(PALETTE, curves.items(), strict=False):
+    for (curve, points), look in zip(curves.items(), model_looks(curves).values(), strict=True):
         places, means, errors = zip(*sorted(points), strict=True)
-        panel.errorbar(places, means, errors, label=curve, color=color, marker="o", capsize=3)
+        panel.errorbar(places, means, errors, label=curve, marker="o", capsize=3, **look.style)
     if max(x for points in curves.values() for x, _, _ in points) > 20:
         panel.set_xscale("log")
     else:
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _finish(panel, experiment.axis, "expected regret at the end, mean ± 1 s.e.")
-    return _png(figure)
+    finish(panel, experiment.axis, "expected regret at the end, mean ± 1 s.e.")
+    return to_bytes(figure)
 
 
 def paired_gaps(experiment: Experiment, losses: Losses, records: Records) -> dict[str, Gap]:
@@ -117,9 +116,11 @@ def paired_gaps(experiment: Experiment, losses: Losses, records: Records) -> dic
 
 def _draw_gap(experiment: Experiment, losses: Losses, records: Records) -> bytes:
     """Return a PNG of TS-Gen's regret less greedy's against the loss gap, a point for each model; p*'s is a line."""
-    figure, (panel,) = _panels(1, (8, 5))
-    for i, (model, (gap, mean, low, high)) in enumerate(paired_gaps(experiment, losses, records).items()):
-        color = PALETTE[i % len(PALETTE)]
+    figure, (panel,) = canvas(1, (8, 5))
+    gaps = paired_gaps(experiment, losses, records)
+    looks = model_looks(gaps)
+    for i, (model, (gap, mean, low, high)) in enumerate(gaps.items()):
+        color = looks[model].color
         if model == "exact":
             panel.axhline(mean, color=color, linestyle="--", label="p*")
             continue
@@ -129,25 +130,5 @@ def _draw_gap(experiment: Experiment, losses: Losses, records: Records) -> bytes
         )
     panel.axhline(0, color="gray", linewidth=0.8)
     panel.set_xscale("symlog", linthresh=1e-4)  # few actions may show a gap below 0
-    _finish(panel, "loss above p*, nats per step", "expected regret, TS-Gen less greedy, 95 % interval")
-    return _png(figure)
-
-
-def _panels(count: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
-    figure = Figure(figsize=size, dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, list(np.atleast_1d(figure.subplots(1, count)))
-
-
-def _finish(panel: Axes, x: str, y: str) -> None:
-    panel.set_xlabel(x)
-    panel.set_ylabel(y)
-    panel.grid(alpha=0.25)
-    panel.spines[["top", "right"]].set_visible(False)
-    panel.legend(frameon=False, fontsize=8)
-
-
-def _png(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata=METADATA["png"])
-    return buffer.getvalue()
+    finish(panel, "loss above p*, nats per step", "expected regret, TS-Gen less greedy, 95 % interval")
+    return to_bytes(figure)

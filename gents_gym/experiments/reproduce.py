@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from gents_gym.checks import InputError, check_choice, check_integer
+from gents_gym.drawing.style import SOFTWARE
 from gents_gym.evaluation.environments import env_distribution
 from gents_gym.evaluation.grid import EvaluationConfig
 from gents_gym.evaluation.harness import evaluate
+from gents_gym.evaluation.measures import Records
+from gents_gym.evaluation.progress import Progress
 from gents_gym.evaluation.regret import oracle_actions, regret
 from gents_gym.evaluation.rollout import Rollout
-from gents_gym.evaluation.sealed import SOFTWARE
 from gents_gym.evaluation.store import Evaluation
 from gents_gym.experiments.catalogue import EXPERIMENTS, Experiment
 from gents_gym.experiments.page import make_page
@@ -24,7 +26,6 @@ from gents_gym.experiments.timing import time_decisions
 from gents_gym.experiments.trained import Told, train_missing
 from gents_gym.files import as_path, write_whole
 from gents_gym.models.load import load_model
-from gents_gym.report.analysis import Records
 from gents_gym.report.figures import write_regret
 from gents_gym.training.losses import PREFIXES, Losses, exact_model, measure
 
@@ -40,8 +41,8 @@ def reproduce(
     scale: str = "small",
     setting: str = "synthetic",
     workers: int | None = None,
-    on_cell: Callable[[int, int], None] | None = None,
     *,
+    on_progress: Callable[[Progress], None] | None = None,
     corpus: str | Path | None = None,
     seed: int = 0,
     models: tuple[str, ...] = (),
@@ -56,7 +57,7 @@ def reproduce(
         scale: "small", for minutes, or "paper", for the paper's 500 tasks of 500 decisions.
         setting: One of ``SETTINGS``.
         workers: Processes; None: one per core. Times per decision are measured with one.
-        on_cell: Told how many blocks of tasks are over, and how many there are.
+        on_progress: Called with how far the playing is.
         corpus: A prepared corpus of the news setting, in the place of the bundled one; models are then trained on it.
         seed: Of the tasks and of the agents' randomness.
         models: Models to play on, in the place of the bundled or trained ones.
@@ -71,7 +72,7 @@ def reproduce(
     _check_files(out, name, experiment)
     started = time.perf_counter()
     train_missing(experiment, place, size, on_epoch)
-    played = _play(experiment, place, size, seed, out, workers, on_cell)
+    played = _play(experiment, place, size, seed, out, workers, on_progress)
     records = {
         f"{oracle} oracle, {_how_many(played)}": _against_oracle(played, oracle) for oracle in experiment.oracles
     }
@@ -118,17 +119,18 @@ def _play(
     seed: int,
     out: Path,
     workers: int | None,
-    on_cell: Callable[[int, int], None] | None,
+    on_progress: Callable[[Progress], None] | None,
 ) -> Evaluation:
     """Return the evaluation of the experiment's agents, or raise unless all played to their end."""
     tasks = min(size.tasks, TIMED_TASKS) if experiment.timed else size.tasks
     env, block = place.spec(size.horizon), experiment.block
     config = EvaluationConfig(experiment.agents, (env,), tasks, seed=seed, oracle=FIRST_ORACLE, block=block)
-    found = evaluate(config, out / f"run{block}", workers=1 if experiment.timed else workers, on_cell=on_cell)
+    workers = 1 if experiment.timed else workers
+    found = evaluate(config, out / f"run{block}", workers=workers, on_progress=on_progress)
     if found.failures:
         raise InputError(f"every agent must play to its end: {found.failures[0]}")
     write_regret(out / f"run{block}")
-    return found
+    return replace(found, records={env: found.only(experiment.agents).records[env]})
 
 
 def _how_many(found: Evaluation) -> str:

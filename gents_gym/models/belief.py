@@ -12,8 +12,9 @@ from gents_gym.checks import InputError, TaskError, check_array, check_integer, 
 from gents_gym.likelihoods import BERNOULLI, Likelihood
 from gents_gym.models.contexts import CONTEXT_MODELS, Sources, check_contexts, default_contexts, stack
 from gents_gym.models.ledger import KEPT, Ledger, is_rising
+from gents_gym.models.lookahead import errors_of, find_outlook
 from gents_gym.models.tree import fill_tree, map_tree, tree_leaves
-from gents_gym.types import ActionModel, Completion, Feedback, TaskInfo
+from gents_gym.types import ActionModel, Completion, Feedback, Outlook, TaskInfo
 
 
 class Kernel(Protocol):
@@ -36,6 +37,20 @@ class Kernel(Protocol):
 
     def variance(self, state: Any, contexts: np.ndarray, info: TaskInfo) -> np.ndarray | None:
         """Return the variance of the mean rewards under the belief, (B, C, D) to (B, C, A); None if unknown."""
+        ...
+
+    def look_ahead(
+        self, state: Any, row: np.ndarray, rows: np.ndarray, counts: np.ndarray, info: TaskInfo
+    ) -> Outlook | None:
+        """Return what further observations would be worth; None if there is no quicker way than forks.
+
+        Args:
+            state: The state of B·A actions.
+            row: The current context's, (B, K).
+            rows: Those of imagined contexts, (B, C, K).
+            counts: Numbers of observations, rising, (n,).
+            info: What is known of the tasks.
+        """
         ...
 
     def absorb(
@@ -132,6 +147,12 @@ class RowByRow:
 
     def variance(self, state: Any, contexts: np.ndarray, info: TaskInfo) -> np.ndarray | None:
         """Return None: the model's three methods do not tell what they are unsure of."""
+        return None
+
+    def look_ahead(
+        self, state: Any, row: np.ndarray, rows: np.ndarray, counts: np.ndarray, info: TaskInfo
+    ) -> Outlook | None:
+        """Return None: only forks show what an observation would change."""
         return None
 
     def absorb(
@@ -264,8 +285,7 @@ class ActionBelief:
         ledger = self._ledger
         t, end = ledger.time, ledger.end(rows)
         ledger.face(context)
-        there = Sources(len(self._bank), t + 1, ledger.n_known, self._alpha)
-        picks = CONTEXT_MODELS[contexts or default_contexts(there)](there, end - t - 1, draws, self._rngs)
+        picks = self._pick(end - t - 1, draws, contexts)
         sources = ((ledger.contexts, self._bank), (ledger.rows, self._bank_rows))
         imagined, mapped = _gather(sources, picks, t + 1)  # (B, M, T', D), (B, M, T', K)
         features = self._kernel.features(mapped)
@@ -279,6 +299,22 @@ class ActionBelief:
         table, weights = self._observed(seen, end, draws, n_actions)
         table[:, :, t:] = self._generate(state, flat[:, t:], seen[:, :0], draws, n_actions)
         return Completion(imagined, table, weights, features, t)
+
+    def look_ahead(self, context: np.ndarray, counts: np.ndarray, size: int, contexts: str | None = None) -> Outlook:
+        """Return what further observations would be worth; see :class:`gents_gym.types.LooksAhead`."""
+        check_integer("size", size, 1)
+        check_contexts(contexts)
+        ledger = self._ledger
+        ledger.end(1)
+        ledger.face(context)
+        picks = self._pick(size, 1, contexts)
+        (rows,) = _gather([(ledger.rows, self._bank_rows)], picks, 0)  # (B, 1, C, K)
+        found = self._kernel.look_ahead(self._state, ledger.rows[:, ledger.time], rows[:, 0], counts, self._info)
+        if found is not None:
+            return found
+        (imagined,) = _gather([(ledger.contexts, self._bank)], picks, 0)  # (B, 1, C, D)
+        current = ledger.contexts[:, ledger.time]
+        return find_outlook(self, self._info, current, imagined[:, 0], counts, self._observe_apart)
 
     def fork(self, tasks: np.ndarray) -> "ActionBelief":
         """Return an independent copy of the tasks at ``tasks``, repeats allowed, with random numbers of its own."""
@@ -331,6 +367,28 @@ class ActionBelief:
         self._ledger.restore(state)
         self._state = fill_tree(self._state, (_like(leaf, state[name]) for name, leaf in own.items()))
 
+    def _observe_apart(self, places: np.ndarray, outcomes: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield predictions after imagined outcomes, as :func:`find_outlook` asks; only the action's own change."""
+        n_tasks, n_actions, n = outcomes.shape
+        own = np.repeat(np.arange(n_tasks * n_actions), n)  # each action's state, once for each outcome
+        task, alone = own // n_actions, np.zeros(len(own), np.int64)
+        given = (self._ledger.rows[task, self._ledger.time], outcomes.reshape(-1).astype(np.float32), (len(own), 1))
+        state = self._kernel.absorb(map_tree(lambda part: part[own], self._state), np.arange(len(own)), alone, *given)
+        with errors_of(n_actions * n):
+            parameters = self._kernel.predict(state, places[task])  # (B·A·n, 1+C, 1, ...)
+        found = self._likelihood.expected_reward(self._info.reward_fn, parameters)
+        moved = found.reshape(n_tasks, n_actions, n, -1)  # (B, A, n, 1+C)
+        now = self.expected(places)  # (B, 1+C, A)
+        for a in range(n_actions):
+            after = np.repeat(now[:, None], n, axis=1)  # (B, n, 1+C, A)
+            after[..., a] = moved[:, a]
+            yield after
+
+    def _pick(self, count: int, draws: int, contexts: str | None) -> np.ndarray:
+        """Return which contexts of the bank or of the task itself are imagined, (B, M, n)."""
+        there = Sources(len(self._bank), self._ledger.time + 1, self._ledger.n_known, self._alpha)
+        return CONTEXT_MODELS[contexts or default_contexts(there)](there, count, draws, self._rngs)
+
     def _columns(self, actions: np.ndarray | None) -> tuple[Any, np.ndarray, int]:
         """Return the states, the observed actions (B, t) and the number of the columns that are asked for."""
         n_tasks, n_all = len(self._info), self._info.n_actions
@@ -353,12 +411,9 @@ class ActionBelief:
         outcomes.reshape(n_tasks, draws, n_rows)[:, :, :t] = self._ledger.outcomes[:, None, :t]
         each = (rng for rng in self._rngs for _ in range(draws))
         noise = stack([self._likelihood.noise(rng, (n_rows, n_actions)) for rng in each])
-        try:
+        with errors_of(draws):
             table = self._kernel.generate(state, rows, played, outcomes, noise)
             check_array("what the model predicts", table[:, -1], "(B·M, A)", (n_all, n_actions), per_task=1)
-        except TaskError as error:
-            error.position //= draws
-            raise
         return table.reshape(n_tasks, draws, n_rows, n_actions)
 
     def _observed(self, seen: np.ndarray, end: int, draws: int, n_actions: int) -> tuple[np.ndarray, np.ndarray]:

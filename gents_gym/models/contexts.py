@@ -5,11 +5,13 @@ of the task itself. So a context is mapped to features once, however often it is
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gents_gym.checks import InputError, check_choice
+
+OWN_ALPHA = 8.0  # mass of the bank in the urn of the context model "own", in contexts
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,11 @@ def pick_seen(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarra
     return picks
 
 
+def pick_own(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarray:
+    """Pick as by :func:`pick_seen` with a small mass of the bank, however alike contexts were in training."""
+    return pick_seen(replace(sources, alpha=OWN_ALPHA), count, draws, rngs)
+
+
 def pick_given(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarray:
     """Take the known contexts that come next; those beyond the last known one are picked as by default."""
     if not sources.n_known:
@@ -68,6 +75,7 @@ def pick_given(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarr
 CONTEXT_MODELS: dict[str, Callable[[Sources, int, int, Rngs], np.ndarray]] = {
     "bank": pick_bank,
     "seen": pick_seen,
+    "own": pick_own,
     "given": pick_given,
 }
 

@@ -147,8 +147,19 @@ class ExactBelief:
     ) -> Completion:
         """Return completed tables: coefficients from their posterior, then the missing outcomes.
 
-        Contexts to come are nature's own unless "seen" or "given" is named.
+        Contexts to come are nature's own unless "own", "seen" or "given" is named.
         """
+        return self._complete(context, rows, draws, contexts, actions)[0]
+
+    def complete_with_means(self, context: np.ndarray, contexts: str | None = None) -> tuple[Completion, np.ndarray]:
+        """Return one completed table of each task and the mean rewards of the drawn coefficients, (B, T, A)."""
+        table, parameters = self._complete(context, None, 1, contexts, None)
+        return table, self._model.likelihood.expected_reward(self._info.reward_fn, parameters[:, 0])
+
+    def _complete(
+        self, context: np.ndarray, rows: int | None, draws: int, contexts: str | None, actions: np.ndarray | None
+    ) -> tuple[Completion, np.ndarray]:
+        """Return completed tables and the parameters of the imputed rows' outcomes, (B, M, T', A, ...)."""
         check_integer("draws", draws, 1)
         ledger, n_tasks = self._ledger, len(self._info)
         if actions is not None:
@@ -171,10 +182,10 @@ class ExactBelief:
         np.copyto(past, ledger.outcomes[:, None, :t, None], where=known[:, None])
         features = self._model.context_features(imagined)
         if rows is None:
-            return Completion(imagined, table, None, features, t)
+            return Completion(imagined, table, None, features, t), parameters
         weights = np.ones_like(table)
         weights[:, :, :t] = known[:, None]
-        return Completion(imagined, table, weights, features, t)
+        return Completion(imagined, table, weights, features, t), parameters
 
     def fork(self, tasks: np.ndarray) -> "ExactBelief":
         """Return an independent copy of the tasks at ``tasks``, repeats allowed, with random numbers of its own."""
@@ -228,7 +239,7 @@ class ExactBelief:
             each = zip(own, self._rngs, strict=True)
             new = np.stack([_draw_contexts(mine, shape, spread, rng) for mine, rng in each])
         else:
-            check_choice("context model of p*:", contexts, ["seen", "given"])
+            check_choice("context model of p*:", contexts, ["own", "seen", "given"])
             sources = Sources(0, t + 1, self._ledger.n_known, 0.0)
             picks = CONTEXT_MODELS[contexts](sources, shape[1], draws, self._rngs)
             new = self._ledger.contexts[np.arange(len(own))[:, None, None], -1 - picks]

@@ -8,9 +8,11 @@ from scipy.special import expit
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from gents_gym.likelihoods import BERNOULLI
 from gents_gym.models.belief import Kernel
 from gents_gym.models.filter_form import FilterKernel, FilterState, Form, Predicted
 from gents_gym.models.filter_kernel import absorb_filter, impute_filter
+from gents_gym.types import Outlook, TaskInfo
 
 
 class BernoulliForm(Form):
@@ -62,6 +64,18 @@ class BernoulliKernel(FilterKernel):
     def given(self, predictors: np.ndarray) -> np.ndarray:
         """Return P(Y=1) for known predictors, (..., 1) to (...)."""
         return np.asarray(expit(predictors[..., 0]))
+
+    def look_ahead(
+        self, state: FilterState, row: np.ndarray, rows: np.ndarray, counts: np.ndarray, info: TaskInfo
+    ) -> Outlook:
+        """Return what further observations would be worth, by the compiled loop."""
+        losing, winning = (float(reward) for reward in info.reward_fn(BERNOULLI.support))
+        return self.run_ahead(True, (losing, winning - losing), 0.0, state, row, rows, counts)
+
+    def predict(self, state: FilterState, contexts: np.ndarray) -> np.ndarray:
+        """Return P(Y=1) of every action, (B, C, D) to (B, C, A); other tasks do not change its rounding."""
+        mean, spread = self.moments(state, contexts)
+        return self.given(mean / np.sqrt(1 + (np.pi / 8) * spread[..., 0]))
 
     def absorb(
         self,

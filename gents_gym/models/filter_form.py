@@ -11,8 +11,11 @@ from gents_gym.checks import check_array
 from gents_gym.models.belief import Kernel, RowByRow
 from gents_gym.models.context_kernel import ContextRows
 from gents_gym.models.linear_kernel import run_linear
+from gents_gym.models.lookahead import N_NODES
+from gents_gym.models.lookahead_kernel import look_ahead_filter
 from gents_gym.models.moments_kernel import lower_roots, predictor_moments
-from gents_gym.types import TaskInfo
+from gents_gym.numerics.cubature import hermite_rule
+from gents_gym.types import Outlook, TaskInfo
 
 Predicted = tuple[Tensor, ...]  # what a form predicts, as its own ``outcome_parameters`` and ``log_prob`` read it
 NODES = {1: 16, 2: 8}  # of the rules behind the variance of a mean reward, for each of so many predictors
@@ -94,6 +97,24 @@ class FilterKernel(RowByRow, ABC):
             rewards = self._likelihood.expected_reward(info.reward_fn, self.given(predictors))  # (B, A, n)
             found.append((rewards**2) @ weights - (rewards @ weights) ** 2)
         return np.stack(found, axis=1)
+
+    def run_ahead(
+        self,
+        binary: bool,
+        scale: tuple[float, float],
+        noise: float,
+        state: FilterState,
+        row: np.ndarray,
+        rows: np.ndarray,
+        counts: np.ndarray,
+    ) -> Outlook:
+        """Return what further observations would be worth, by :func:`look_ahead_filter`."""
+        # For another layout in memory it would be compiled again, which takes seconds.
+        row, rows = np.ascontiguousarray(row), np.ascontiguousarray(rows)
+        moments = (state.mean.numpy(), state.covariance.numpy())
+        counts, nodes, weights = (np.asarray(part, np.float32) for part in (counts, *hermite_rule(N_NODES)))
+        gains, shares = look_ahead_filter(binary, scale, noise, row, rows, *moments, counts, nodes, weights)
+        return Outlook(gains, shares)
 
 
 class LinearKernel(FilterKernel):

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from gents_gym.models.belief import Kernel
 from gents_gym.models.filter_form import FilterState, Form, LinearKernel, Predicted
 from gents_gym.models.linear_kernel import GAUSSIAN
+from gents_gym.types import Outlook, TaskInfo, identity
 
 LEAST_NOISE = 1e-4  # of outcomes of variance 1: with less, single precision cannot hold the posterior
 
@@ -108,6 +109,14 @@ class GaussianKernel(LinearKernel):
         """Return mean and variance of every action's outcome, (B, C, D) to (B, C, A, 2)."""
         mean, spread = self.moments(state, contexts)
         return self._scaled(mean[..., 0], np.maximum(spread[..., 0, 0], 0))
+
+    def look_ahead(
+        self, state: FilterState, row: np.ndarray, rows: np.ndarray, counts: np.ndarray, info: TaskInfo
+    ) -> Outlook | None:
+        """Return what further observations would be worth, by the compiled loop; None unless R(y) = y."""
+        if info.reward_fn is not identity:
+            return None
+        return self.run_ahead(False, (self.shift, self.unit), self.noise, state, row, rows, counts)
 
     def _scaled(self, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
         return np.stack([self.shift + self.unit * mean, self.unit**2 * (spread + self.noise)], axis=-1)

@@ -20,6 +20,7 @@ from gents_gym.seals import check_seal, is_sha256
 from gents_gym.types import ActionModel, Belief, Model, TaskInfo
 
 WEIGHTS = Path(__file__).parent / "weights"
+UNTRAINED = "untrained"  # names a filter with the prior N(0, I)
 SCHEMA = {  # of config.json
     "format": str,
     "kind": str,
@@ -64,7 +65,7 @@ def model_folders(name: str | Path) -> list[Path]:
         return [WEIGHTS / id for id in bundled_family(str(name))]
     folder = WEIGHTS / str(name) if str(name) in bundled else as_path("model", name)
     if not folder.is_dir():
-        check_choice("model, and no folder:", str(name), [*registry.PRESETS, *bundled, "exact"])
+        check_choice("model, and no folder:", str(name), [*registry.PRESETS, *bundled, "exact", UNTRAINED])
     return [folder]
 
 
@@ -92,7 +93,7 @@ def check_model_name(model: Any) -> None:
         if ":" in str(model):
             if is_trained(str(model)):
                 model_folders(model)
-        elif model != "exact":
+        elif model not in ("exact", UNTRAINED):
             model_folders(model)
     else:
         as_model(model)
@@ -104,7 +105,8 @@ def resolve_model(model: Any, info: TaskInfo) -> Model:
     Args:
         model: A model; or its name: a bundled model's id, a preset, which stands for its bundled model of the tasks'
             sizes and outcomes, a folder, ``package.module:Class`` with options behind it, which for a subclass of
-            :class:`SequenceModel` is ``folder`` alone, or "exact", p* itself.
+            :class:`SequenceModel` is ``folder`` alone; "exact", p* itself; or "untrained", a filter that learned
+            nothing offline.
         info: What is known of the tasks.
     """
     if not isinstance(model, str | Path):
@@ -114,9 +116,21 @@ def resolve_model(model: Any, info: TaskInfo) -> Model:
             rule = "model 'exact' is p* of settings that publish it (where φ is hidden, exact-twin knows it)"
             raise InputError(f"{rule}, and these tasks do not")
         return ExactModel(info.truth)
+    if model == UNTRAINED:
+        return untrained_filter(info)
     if ":" in str(model) and not is_trained(str(model)):
         return as_model(make_object("model", str(model), {}, {}))
-    return _load_fitting(model, info)
+    return fitting_model(model, info)[1]
+
+
+def untrained_filter(info: TaskInfo) -> SequenceModel:
+    """Return a filter of the tasks' sizes whose coefficients have the prior N(0, I) and whose contexts are the task's.
+
+    It takes contexts as they are. Gaussian outcomes have noise of variance 1.
+    """
+    kind = model_class("filter")
+    sizes = (info.action_features.shape[-1], info.context_dim)
+    return kind(kind.config_class(*sizes, likelihood=str(info.likelihood))).eval()
 
 
 def begin_belief(model: Any, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> tuple[Model, Belief]:
@@ -159,8 +173,8 @@ def missing_parts(model: Any) -> list[str]:
     return [part for part in parts if not hasattr(model, part)]
 
 
-def _load_fitting(name: str | Path, info: TaskInfo) -> SequenceModel:
-    """Return the first of the models that ``name`` stands for with the tasks' sizes F and D and their likelihood."""
+def fitting_model(name: str | Path, info: TaskInfo) -> tuple[Path, SequenceModel]:
+    """Return the first of the models that ``name`` stands for with the tasks' sizes and likelihood, and its folder."""
     sizes = (info.action_features.shape[-1], info.context_dim)
     kind = parse_spec(str(name))[0] if ":" in str(name) else None
     known = []
@@ -168,11 +182,12 @@ def _load_fitting(name: str | Path, info: TaskInfo) -> SequenceModel:
         model = from_pretrained(folder, kind)
         own = (model.config.action_dim, model.config.context_dim)
         if own == sizes and model.likelihood == info.likelihood:
-            return model
+            return folder, model
         known.append(f"{folder.name} has {own[0]} and {own[1]}, {model.likelihood} outcomes")
     raise InputError(
         f"model must be trained on tasks with {sizes[0]} action features, contexts of {sizes[1]} entries and "
-        f"{info.likelihood} outcomes; {'; '.join(known)}: train one with `gents-gym train` and name its folder"
+        f"{info.likelihood} outcomes; {'; '.join(known)}: "
+        f"train one with `gents-gym train` and name its folder, or name {UNTRAINED!r}"
     )
 
 

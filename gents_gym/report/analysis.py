@@ -1,74 +1,65 @@
 """What the records of an evaluation say: totals per task, tables, curves and distributions out of :class:`Rollout`."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from gents_gym.checks import InputError, check_choice, check_integer
-from gents_gym.evaluation.regret import REGRETS
+from gents_gym.evaluation.measures import Records, measures, totals
 from gents_gym.evaluation.rollout import Rollout
 from gents_gym.evaluation.store import Evaluation
 
-Records = Mapping[str, Rollout]  # by agent, all on the same tasks
 Row = dict[str, Any]
-CONFIDENCE = 0.95  # of intervals
 
 
-def measures(records: Records) -> tuple[str, ...]:
-    """Return what can be compared: the regrets that every record has, and the reward.
+def summary_rows(env: str, records: Records, baseline: str | None = None) -> list[Row]:
+    """Return a row per agent: mean, s.e., median and tails of each measure's totals, and the time per decision.
 
-    The one to look at leads: ``best`` if the oracle is a poor yardstick.
+    With them comes the reward per decision, and, with a ``baseline`` among the agents, the lift over it.
     """
-    found = [name for name in REGRETS if all(name in record.regret for record in records.values())]
-    if poor_yardstick(records) is not None:
-        found.sort(key="best".__ne__)
-    return (*found, "reward")
-
-
-def poor_yardstick(records: Records) -> str | None:
-    """Return a sentence if an agent beats the oracle that regrets are measured against; None if none does.
-
-    The oracle is fitted to the table's outcomes, and can overfit them. Its own ``best`` regret is an agent's ``best``
-    less its ``expected`` regret. An agent beats it if the interval for the mean ``expected`` regret is below zero.
-    """
-    known = {agent: record for agent, record in records.items() if {"expected", "best"} <= record.regret.keys()}
-    better = [agent for agent, record in known.items() if _is_negative(totals(record, "expected"))]
-    if not better:
-        return None
-    means = {agent: float(totals(known[agent], "best").mean()) for agent in better}
-    first = min(better, key=means.__getitem__)
-    oracle = means[first] - float(totals(known[first], "expected").mean())
-    return (
-        f"The oracle is a poor yardstick here: its own best regret is {oracle:.1f} per task, that of {first} is "
-        f"{means[first]:.1f}. Oracle and expected regret are measured against it; compare agents by best regret."
-    )
-
-
-def _is_negative(values: np.ndarray) -> bool:
-    """Return whether Student's interval for the mean lies below zero."""
-    if len(values) < 2:
-        return False
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return bool(values.mean() + half < 0)
-
-
-def totals(record: Rollout, measure: str) -> np.ndarray:
-    """Return each task's cumulative regret, or its reward, (B,)."""
-    return record.cumulative(measure)[:, -1]
-
-
-def summary_rows(env: str, records: Records) -> list[Row]:
-    """Return a row per agent: mean, s.e., median and tail of each measure's totals, and the time per decision."""
     rows, names = [], measures(records)
     for agent, record in records.items():
         found = record.summary()
         row: Row = {"env": env, "agent": agent, "privileged": record.privileged, "tasks": len(record.actions)}
         for measure in names:
             row.update({f"{measure}_{statistic}": value for statistic, value in found[measure].items()})
+        rate = per_decision(record)
+        row.update(reward_per_decision=float(rate.mean()), reward_per_decision_se=_error(rate))
+        if baseline is not None:
+            row.update(zip(("lift", "lift_se"), lift(record, records[baseline]), strict=True))
         rows.append({**row, "ms_per_decision": 1e3 * record.seconds_per_decision})
     return rows
+
+
+def per_decision(record: Rollout) -> np.ndarray:
+    """Return each task's reward per decision, (B,)."""
+    rate: np.ndarray = totals(record, "reward") / (record.actions >= 0).sum(axis=1)
+    return rate
+
+
+def lift(record: Rollout, baseline: Rollout) -> tuple[float, float]:
+    """Return by what share the mean reward per decision exceeds the baseline's on the same tasks, and its s.e.
+
+    The s.e. of the ratio is by the delta method, task by task. If the baseline's mean is not above 0, a share of it
+    means nothing: both are NaN.
+    """
+    ours, theirs = per_decision(record), per_decision(baseline)
+    if theirs.mean() <= 0:
+        return np.nan, np.nan
+    ratio = ours.mean() / theirs.mean()
+    return float(ratio - 1), _error(ours - ratio * theirs) / float(theirs.mean())
+
+
+def choose_baseline(records: Records) -> str:
+    """Return the agent that others are measured against unless one is named: random, or the least reward's."""
+    means = {agent: float(per_decision(record).mean()) for agent, record in records.items()}
+    plain = [agent for agent, record in records.items() if not record.privileged] or list(records)
+    return "random" if "random" in records else min(plain, key=means.__getitem__)
+
+
+def _error(values: np.ndarray) -> float:
+    """Return the standard error of a mean; NaN of a single value."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
 
 
 def curve(record: Rollout, measure: str, points: int = 200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Paired comparisons: two agents' records on the same tasks in, a difference with its interval and a verdict out."""
+"""Compares two agents: the difference of their totals per task, its interval, and a verdict in words."""
 
 from dataclasses import dataclass
 
@@ -6,13 +6,13 @@ import numpy as np
 from scipy import stats
 
 from gents_gym.checks import InputError, check_choice, check_number
+from gents_gym.evaluation.measures import CONFIDENCE, Records, measures, totals
 from gents_gym.evaluation.rollout import Rollout
-from gents_gym.report.analysis import CONFIDENCE, Records, measures, totals
 
 
 @dataclass(frozen=True)
 class Difference:
-    """An agent's totals less the reference's, task by task."""
+    """An agent's totals less the reference's: task by task, or of two sets of tasks."""
 
     agent: str
     reference: str
@@ -22,7 +22,8 @@ class Difference:
     low: float  # of the interval for the mean; NaN with a single task, as is ``high``
     high: float
     confidence: float
-    share: float  # of tasks in which the agent did better
+    share: float  # of tasks in which the agent did better; NaN if unpaired
+    reference_tasks: int | None = None  # how many tasks the reference played, if they are others: unpaired
 
     @property
     def verdict(self) -> int:
@@ -32,10 +33,12 @@ class Difference:
 
     def __str__(self) -> str:
         less, what = ("less", f"{self.measure} regret") if self.measure != "reward" else ("more", "reward")
-        if self.tasks < 2:
+        if min(self.tasks, self.reference_tasks or self.tasks) < 2:
             return f"one task does not tell {self.agent} from {self.reference}"
         low, high = (self.low, self.high) if self.verdict == 0 else sorted((abs(self.low), abs(self.high)))
-        interval = f"{100 * self.confidence:g} % interval {low:.2f} to {high:.2f}, {self.tasks} paired tasks"
+        unpaired = f"unpaired, {self.tasks} and {self.reference_tasks} tasks"
+        tasks = f"{self.tasks} paired tasks" if self.reference_tasks is None else unpaired
+        interval = f"{100 * self.confidence:g} % interval {low:.2f} to {high:.2f}, {tasks}"
         if self.verdict == 0:
             return (
                 f"no difference is shown between {self.agent} and {self.reference}: "
@@ -68,7 +71,7 @@ def compare(
         raise InputError(f"confidence must lie between 0 and 1, got {confidence}")
     _check_paired(records[agent], records[reference])
     pair = totals(records[agent], measure), totals(records[reference], measure)
-    return _difference((agent, reference), measure, *pair, confidence)
+    return difference((agent, reference), measure, *pair, confidence)
 
 
 def compare_all(records: Records, measure: str, confidence: float = CONFIDENCE) -> dict[tuple[str, str], Difference]:
@@ -77,7 +80,7 @@ def compare_all(records: Records, measure: str, confidence: float = CONFIDENCE) 
     pairs = [(one, other) for one in records for other in records if one != other]
     for one, other in pairs:
         _check_paired(records[one], records[other])
-    return {pair: _difference(pair, measure, sums[pair[0]], sums[pair[1]], confidence) for pair in pairs}
+    return {pair: difference(pair, measure, sums[pair[0]], sums[pair[1]], confidence) for pair in pairs}
 
 
 def mean_interval(values: np.ndarray, confidence: float = CONFIDENCE) -> tuple[float, float, float]:
@@ -98,10 +101,25 @@ def _check_paired(one: Rollout, other: Rollout) -> None:
         raise InputError(f"{rule}, got tasks with different hashes: another seed, split, environment or version")
 
 
-def _difference(
-    pair: tuple[str, str], measure: str, one: np.ndarray, other: np.ndarray, confidence: float
+def difference(
+    pair: tuple[str, str], measure: str, one: np.ndarray, other: np.ndarray, confidence: float = CONFIDENCE
 ) -> Difference:
+    """Return the difference of totals on the same tasks, (B,) each."""
     differences = one - other  # (B,)
     better = differences > 0 if measure == "reward" else differences < 0
     found = mean_interval(differences, confidence)
     return Difference(*pair, measure, len(differences), *found, confidence, float(better.mean()))
+
+
+def unpaired_difference(
+    pair: tuple[str, str], measure: str, one: np.ndarray, other: np.ndarray, confidence: float = CONFIDENCE
+) -> Difference:
+    """Return the difference of mean totals on different tasks, (B,) and (B',), with Welch's interval."""
+    mean, low, high = float(one.mean() - other.mean()), np.nan, np.nan
+    if min(len(one), len(other)) > 1:
+        shares = [values.var(ddof=1) / len(values) for values in (one, other)]
+        total = sum(shares)
+        weights = sum(share**2 / (len(v) - 1) for share, v in zip(shares, (one, other), strict=True))
+        half = stats.t.ppf((1 + confidence) / 2, total**2 / weights) * np.sqrt(total) if total > 0 else 0.0
+        low, high = mean - float(half), mean + float(half)
+    return Difference(*pair, measure, len(one), mean, low, high, confidence, np.nan, len(other))

@@ -5,7 +5,7 @@ import html
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -13,34 +13,40 @@ from typing import Any
 import numpy as np
 
 from gents_gym.checks import InputError
+from gents_gym.drawing.canvas import METADATA
 from gents_gym.evaluation.grid import FORMAT, slug
-from gents_gym.evaluation.rollout import pad
-from gents_gym.evaluation.sealed import json_bytes, read_json
-from gents_gym.evaluation.store import Evaluation, load_results
-from gents_gym.files import check_target, is_part, read_file, remove_parts, write_whole
-from gents_gym.report.analysis import (
+from gents_gym.evaluation.measures import (
     CONFIDENCE,
     Records,
-    curve,
-    distribution,
+    bad_tail,
+    main_measure,
     measures,
     poor_yardstick,
-    summary_rows,
+    tail_note,
 )
+from gents_gym.evaluation.pictures import NOTES
+from gents_gym.evaluation.rollout import pad
+from gents_gym.evaluation.sealed import json_bytes, read_json
+from gents_gym.evaluation.store import load_results
+from gents_gym.files import check_target, is_part, read_file, remove_parts, write_whole
+from gents_gym.report.analysis import Row, curve, distribution, lift, summary_rows
 from gents_gym.report.comparison import Difference, compare_all
-from gents_gym.report.figures import TITLES, draw_distribution, draw_regret, looks
-from gents_gym.report.tables import to_csv, to_markdown
+from gents_gym.report.figures import draw_distribution, draw_regret
+from gents_gym.report.tables import escape, to_csv, to_markdown
+from gents_gym.report.wishes import Shown, Wishes, apply
 
 LISTING = "files.json"  # the sha256 of each file that the report may replace
+AS_IS = Wishes()
 POINTS = 200  # of a curve on the page: more cannot be seen, and the page stays small
 
 
-def write_report(out: str | Path, to: str | Path | None = None) -> Path:
+def write_report(out: str | Path, to: str | Path | None = None, wishes: Wishes = AS_IS) -> Path:
     """Write the report of an evaluation, and return its page.
 
     Args:
         out: The folder of an evaluation.
         to: A new or empty folder, or one with an earlier report; None: ``report`` in that of the evaluation.
+        wishes: Title, names, agents, baseline and regrets.
     """
     found = load_results(out)
     if not found.records:
@@ -51,35 +57,50 @@ def write_report(out: str | Path, to: str | Path | None = None) -> Path:
     to = check_target("to", own if to is None else to)
     if Path(out).resolve() in (to.resolve(), *to.resolve().parents) and to.resolve() != own.resolve():
         raise InputError(f"to must be '{own}' or lie outside the evaluation's folder, got '{to}'")
-    _write_files(to, report_files(found))
+    _write_files(to, report_files(apply(found, wishes)))
     return to / "report.html"
 
 
-def report_files(found: Evaluation) -> dict[str, bytes]:
+def report_files(shown: Shown) -> dict[str, bytes]:
     """Return the files of a report by name."""
-    rows = [row for env, records in found.records.items() for row in summary_rows(env, records)]
+    tables = (to_markdown(env, records, shown.baseline(env)) for env, records in shown.records.items())
+    head = f"# {escape(shown.wishes.title)}\n\n" if shown.wishes.title else ""
     files = {
-        "report.html": page(found),
-        "table.csv": to_csv(rows),
-        "table.md": "\n".join(to_markdown(env, records) for env, records in found.records.items()),
-        "comparisons.csv": to_csv(_comparison_rows(found)),
+        "report.html": page(shown),
+        "table.csv": to_csv(_rows(shown)),
+        "table.md": head + "\n".join(tables),
+        "comparisons.csv": to_csv(_comparison_rows(shown)),
     }
     data = {name: text.encode() for name, text in files.items()}
-    for i, (env, records) in enumerate(found.records.items()):
-        suffix = "" if len(found.records) == 1 else f"-{i}-{slug(env)}"
-        for form in ("png", "svg"):
-            data[f"regret{suffix}.{form}"] = draw_regret(records, env, form)
-            data[f"distribution{suffix}.{form}"] = draw_distribution(records, env, form)
+    for i, (env, records) in enumerate(shown.records.items()):
+        suffix = "" if len(shown.records) == 1 else f"-{i}-{slug(env)}"
+        wanted = shown.title(env), shown.wishes.regrets, shown.looks
+        for form in METADATA:
+            data[f"regret{suffix}.{form}"] = draw_regret(records, wanted[0], form, *wanted[1:])
+            data[f"distribution{suffix}.{form}"] = draw_distribution(records, wanted[0], form, *wanted[1:])
     return data
 
 
-def _comparison_rows(found: Evaluation) -> list[dict[str, Any]]:
+def _rows(shown: Shown) -> list[Row]:
+    """Return the rows of all environments; where agents have names, their specs too."""
+    rows = [row for env, each in shown.records.items() for row in summary_rows(env, each, shown.baseline(env))]
+    if all(name == spec for name, spec in shown.specs.items()):
+        return rows
+    return [{**row, "spec": shown.specs[row["agent"]]} for row in rows]
+
+
+def _comparison_rows(shown: Shown) -> list[dict[str, Any]]:
     return [
-        {"env": env, **vars(difference), "verdict": difference.verdict, "words": str(difference)}
-        for env, records in found.records.items()
+        {"env": env, **_paired(difference), "verdict": difference.verdict, "words": str(difference)}
+        for env, records in shown.records.items()
         for measure in measures(records)
         for difference in compare_all(records, measure).values()
     ]
+
+
+def _paired(difference: Difference) -> dict[str, Any]:
+    """Return the fields of a difference, task by task."""
+    return {name: value for name, value in vars(difference).items() if name != "reference_tasks"}
 
 
 def _write_files(to: Path, files: dict[str, bytes]) -> None:
@@ -111,13 +132,13 @@ def _write_listing(to: Path, hashes: set[str]) -> None:
 # -- the page
 
 
-def page(found: Evaluation) -> str:
+def page(shown: Shown) -> str:
     """Return the whole page, with style, script and data in it."""
     folder = resources.files("gents_gym.report") / "page"
     # JSON needs no "<", so that no name in it can end the script it stands in.
-    data = json.dumps(_plain(page_data(found)), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    data = json.dumps(_plain(page_data(shown)), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     parts = {
-        "title": html.escape(f"Evaluation: {', '.join(found.records)}"),
+        "title": html.escape(shown.wishes.title or f"Evaluation: {', '.join(shown.records)}"),
         "style": (folder / "report.css").read_text(encoding="utf-8"),
         "script": (folder / "report.js").read_text(encoding="utf-8"),
         "data": data,
@@ -126,17 +147,27 @@ def page(found: Evaluation) -> str:
     return re.sub("@(title|style|script|data)@", lambda match: parts[match[1]], template)
 
 
-def page_data(found: Evaluation) -> dict[str, Any]:
-    """Return what the page shows, as JSON holds it; agents go by their number in the manifest."""
-    numbers = {agent: i for i, agent in enumerate(found.manifest["agents"])}
-    privileged = {agent: agent in found.manifest["privileged"] for agent in numbers}
-    styles = looks(privileged)
+def page_data(shown: Shown) -> dict[str, Any]:
+    """Return what the page shows, as JSON holds it; agents go by their number, in the order of the manifest."""
+    found, numbers = shown.found, {name: i for i, name in enumerate(shown.specs)}
     return {
-        "agents": [{"name": agent, "privileged": privileged[agent], **vars(styles[agent])} for agent in numbers],
-        "environments": [_environment(env, records, numbers) for env, records in found.records.items()],
-        "notes": {name: _note(title) for name, title in TITLES.items()},
+        "title": shown.wishes.title,
+        "agents": [
+            {
+                "name": name,
+                "spec": spec,
+                "privileged": spec in found.manifest["privileged"],
+                **vars(shown.looks[name]),
+                "dark": shown.looks[name].lifted,
+            }
+            for name, spec in shown.specs.items()
+        ],
+        "environments": [
+            _environment(env, records, numbers, shown.baseline(env)) for env, records in shown.records.items()
+        ],
+        "notes": {name: _note(text) for name, text in NOTES.items()},
         "confidence": f"{100 * CONFIDENCE:g} %",
-        "csv": to_csv([row for env, records in found.records.items() for row in summary_rows(env, records)]),
+        "csv": to_csv(_rows(shown)),
         "missing": sorted({f"{cell.agent} in {cell.env}" for cell in found.missing}),
         "manifest": found.manifest,
         "manifest_sha256": json.loads(json_bytes(found.manifest))["sha256"],
@@ -144,7 +175,7 @@ def page_data(found: Evaluation) -> dict[str, Any]:
     }
 
 
-def _environment(env: str, records: Records, numbers: dict[str, int]) -> dict[str, Any]:
+def _environment(env: str, records: Records, numbers: Mapping[str, int], baseline: str) -> dict[str, Any]:
     steps = max(record.actions.shape[1] for record in records.values())
     records = {agent: pad(record, steps) for agent, record in records.items()}
     first = next(iter(records.values()))
@@ -162,7 +193,15 @@ def _environment(env: str, records: Records, numbers: dict[str, int]) -> dict[st
         "tasks": len(first.actions),
         "agents": [numbers[agent] for agent in records],
         "measures": names,
+        "main": main_measure(records),
         "yardstick": poor_yardstick(records),
+        "tails": {name: bad_tail(name, len(first.actions)) for name in names},
+        "tail_notes": {name: tail_note(name, len(first.actions)) for name in names},
+        "baseline": numbers[baseline],
+        "lifts": {
+            numbers[base]: {numbers[agent]: lift(record, records[base]) for agent, record in records.items()}
+            for base in records
+        },
         "rows": [{"id": numbers[row["agent"]], **row} for row in summary_rows(env, records)],
         "steps": curve(first, names[0], POINTS)[0],
         "curves": {name: by_agent(name, line) for name in names},
@@ -173,7 +212,7 @@ def _environment(env: str, records: Records, numbers: dict[str, int]) -> dict[st
 
 
 def _pairs(
-    differences: dict[tuple[str, str], Difference], records: Records, numbers: dict[str, int]
+    differences: dict[tuple[str, str], Difference], records: Records, numbers: Mapping[str, int]
 ) -> dict[int, dict[int, Any]]:
     """Return the differences by the numbers of agent and reference."""
     found: dict[int, dict[int, Any]] = {numbers[agent]: {} for agent in records}
@@ -183,9 +222,9 @@ def _pairs(
     return found
 
 
-def _note(title: str) -> str:
-    """Return the explanation in a figure's title as a sentence."""
-    note = title.partition("\n")[2].strip("()")
+def _note(text: str) -> str:
+    """Return the explanation behind a measure's name as a sentence."""
+    note = text.partition(": ")[2]
     return note[:1].upper() + note[1:] + "." if note else ""
 
 

@@ -1,4 +1,4 @@
-"""Tables as text: rows of an analysis in, CSV or Markdown out."""
+"""Writes tables as CSV or Markdown."""
 
 import csv
 import io
@@ -6,9 +6,14 @@ import math
 import re
 from collections.abc import Sequence
 
-from gents_gym.report.analysis import Records, Row, measures, poor_yardstick, summary_rows
+from gents_gym.evaluation.measures import Records, bad_tail, measures, poor_yardstick, tail_note
+from gents_gym.evaluation.pictures import noun
+from gents_gym.report.analysis import Row, summary_rows
 
-NOTE = "Totals per task: mean ± 1 s.e., median and quantiles over tasks. Oracle and expected regret can be negative."
+NOTE = (
+    "Totals per task: mean ± 1 s.e., median and quantiles of the bad tail over tasks. Oracle and expected regret can "
+    "be negative."
+)
 
 
 def to_csv(rows: Sequence[Row]) -> str:
@@ -22,34 +27,43 @@ def to_csv(rows: Sequence[Row]) -> str:
     return buffer.getvalue()
 
 
-def to_markdown(env: str, records: Records) -> str:
-    """Return the table of an environment as Markdown, one line per agent."""
-    *regrets, reward = measures(records)
+def to_markdown(env: str, records: Records, baseline: str | None = None) -> str:
+    """Return the table of an environment as Markdown, one line per agent; with a baseline, the lift over it."""
+    n_tasks, names = len(next(iter(records.values())).actions), measures(records)
+    tails = {name: {"median": "median", **bad_tail(name, n_tasks)} for name in names}
     heads = ["agent", "tasks"]
-    for name in regrets:
-        heads += [f"{name} regret", "median", "90 %", "99 %"]
-    heads += [reward, "ms per decision"]
-    lines = [f"### {_escape(env)}", "", _line(heads), _line(["---"] + ["---:"] * (len(heads) - 1))]
-    for row in summary_rows(env, records):
-        cells = [_escape(row["agent"]) + (" (privileged)" if row["privileged"] else ""), str(row["tasks"])]
-        for name in regrets:
-            cells += [_mean(row, name), *(_number(row[f"{name}_{tail}"]) for tail in ("median", "q90", "q99"))]
-        lines.append(_line([*cells, _mean(row, reward), _number(row["ms_per_decision"], 4)]))
-    warning = poor_yardstick(records)
-    return "\n".join([*lines, "", *([f"**{_escape(warning)}**", ""] if warning else []), NOTE, ""])
+    for name in names:
+        heads += [noun(name), *tails[name].values()]
+    heads += ["reward / decision", *([f"lift over {escape(baseline)}"] if baseline else []), "ms / decision"]
+    lines = [f"### {escape(env)}", "", _line(heads), _line(["---"] + ["---:"] * (len(heads) - 1))]
+    for row in summary_rows(env, records, baseline):
+        cells = [escape(row["agent"]) + (" (privileged)" if row["privileged"] else ""), str(row["tasks"])]
+        for name in names:
+            cells += [_mean(row, name), *(_number(row[f"{name}_{key}"]) for key in tails[name])]
+        cells.append(_pair(row["reward_per_decision"], row["reward_per_decision_se"], 4))
+        if baseline:
+            cells.append(f"{_pair(100 * row['lift'], 100 * row['lift_se'], 1)} %")
+        lines.append(_line([*cells, _number(row["ms_per_decision"], 4)]))
+    warning, marks = poor_yardstick(records), [tail_note(name, n_tasks) for name in (names[0], "reward")]
+    notes = [NOTE, *(f"{mark}." for mark in dict.fromkeys(marks) if mark)]
+    return "\n".join([*lines, "", *([f"**{escape(warning)}**", ""] if warning else []), " ".join(notes), ""])
 
 
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
     """Return ``text`` in one line, such that Markdown shows it as it is."""
     return re.sub(r"([\\`*_\[\]<>|~#&])", r"\\\1", " ".join(text.split()))
 
 
 def _mean(row: Row, measure: str) -> str:
-    return f"{_number(row[f'{measure}_mean'])} ± {_number(row[f'{measure}_se'])}"
+    return _pair(row[f"{measure}_mean"], row[f"{measure}_se"])
+
+
+def _pair(mean: float, error: float, digits: int = 2) -> str:
+    return f"{_number(mean, digits)} ± {_number(error, digits)}"
 
 
 def _number(value: float, digits: int = 2) -> str:

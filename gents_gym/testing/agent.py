@@ -13,7 +13,8 @@ from gents_gym.construct import make_agent, make_tasks
 from gents_gym.testing.contract import breach, explained, global_generators_left_alone
 from gents_gym.testing.player import RNG_ADVICE, Player, check_same_actions, unless_refused
 from gents_gym.testing.privilege import check_unprivileged
-from gents_gym.types import ActionRows, Agent, Fittable, Privileged, TaskDistribution, Tasks
+from gents_gym.testing.propensities import check_propensities
+from gents_gym.types import ActionRows, Agent, Fittable, Privileged, RandomisedAgent, TaskDistribution, Tasks
 
 N_TASKS = 17  # side by side: no multiple of what processors do at once, where results for the last ones may differ
 BATCHES = ([0], [16], [5, 9, 7], [*range(16, -1, -1)])  # beside all at once, in order
@@ -58,6 +59,8 @@ def check_agent(
     _check_buffers(player, drawn, played)
     if not isinstance(player.fresh(), Privileged):
         check_unprivileged(player, drawn, others)
+    if isinstance(player.fresh(), RandomisedAgent):
+        check_propensities(player, drawn, played)
     _check_sizes(player, drawn, played)
     _check_reward(player, drawn, played)
 

@@ -181,7 +181,7 @@ def _check_open_cells(believer: Believer, story: Story, steps: int) -> None:
 def _check_contexts(believer: Believer, story: Story, steps: int) -> None:
     """Check named context models; a model may refuse one by an InputError."""
     contexts = story.tasks.contexts
-    for name in ("bank", "seen", "given"):
+    for name in ("bank", "seen", "own", "given"):
         options = {"rows": 4, "contexts": name}
         belief = believer.begin(story, steps, known_contexts=contexts.copy())
         found = unless_refused(partial(complete, belief, story, steps, **options))

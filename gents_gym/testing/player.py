@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gents_gym.checks import InputError, TaskError, check_actions
+from gents_gym.evaluation.rollout import played_probabilities
 from gents_gym.randomness import stream
 from gents_gym.testing.contract import ContractError, breach, explained, global_generators_left_alone
 from gents_gym.types import Agent, Privileged, TaskInfo, Tasks
@@ -71,6 +72,8 @@ class Player:
         scribble: bool = False,
         know_horizon: bool = True,
         abandon: bool = False,
+        streams: Sequence[int] | None = None,
+        told: list[np.ndarray] | None = None,
     ) -> np.ndarray:
         """Return the actions (n, steps) in the tasks at ``order``, in the rows' order of ``order``.
 
@@ -81,6 +84,8 @@ class Player:
             scribble: Overwrite arrays after the calls that they were handed to, as a caller with buffers does.
             know_horizon: Tell the agent the horizon.
             abandon: Stop behind an act, without the observe that belongs to it.
+            streams: The numbers of the tasks' generators; None: those of the tasks.
+            told: Ask for probabilities before each act, and add them, (n, A), to this list.
         """
         played = tasks[list(order)]
         agent = self.fresh() if agent is None else agent
@@ -93,12 +98,17 @@ class Player:
         info = TaskInfo(features, *sizes, horizon, played.reward_fn, texts, played.space, *known)
         where = f"{len(played)} tasks with {played.n_actions} actions, contexts of {played.context_dim} numbers"
         where += f", action features of {features.shape[2]}" + ("" if know_horizon else " and an unknown horizon")
-        self._call(agent, "reset", where, False, info, [stream(0, "agent", i) for i in order])
+        self._call(agent, "reset", where, False, info, [stream(0, "agent", i) for i in streams or order])
         actions: list[np.ndarray] = []
         for t in range(min(self.steps, played.horizon)):
             at = f"decision {t + 1} of {where}"
+            asked = told is not None and self._call(agent, "probabilities", at, scribble, played.contexts[:, t].copy())
+            asked = np.array(asked)  # before act: it may be a buffer of the agent's
             answer = self._call(agent, "act", at, scribble, played.contexts[:, t].copy())
             action = self._checked(answer, at, len(played), played.n_actions).copy()
+            if told is not None:
+                self._check_probabilities(asked, action, at, played.n_actions)
+                told.append(asked)
             actions.append(action)
             if abandon and t == self.steps // 2:
                 break
@@ -133,6 +143,19 @@ class Player:
                 seen="its numbers have changed",
                 advice="work on a copy: array.copy(), or a = a + b in place of a += b",
             )
+
+    def _check_probabilities(self, asked: np.ndarray, action: np.ndarray, where: str, n_actions: int) -> None:
+        try:
+            played_probabilities(asked, action, n_actions)
+        except InputError as error:
+            raise breach(
+                f"{self.name} returns probabilities that cannot be right",
+                done=f"probabilities and act were called at {where}",
+                expected=f"an array ({len(action)}, {n_actions}): each row a distribution over actions, with a "
+                "probability above 0 of the action that is played",
+                seen=str(error),
+                advice="return the probabilities with which act picks, or the share of draws that vote for an action",
+            ) from error
 
     def _checked(self, answer: Any, where: str, n_tasks: int, n_actions: int) -> np.ndarray:
         try:

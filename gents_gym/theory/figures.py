@@ -1,49 +1,32 @@
 """Draws the bounds beside what they bound."""
 
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from gents_gym.drawing.canvas import canvas, finish, to_bytes
+from gents_gym.drawing.style import PALETTE
 from gents_gym.theory.bounds import penalty
 from gents_gym.theory.estimates import Estimate
 from gents_gym.theory.histories import EXACT
 from gents_gym.theory.measures import Bin, Measures
 from gents_gym.theory.study import Point
 
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito's, for all eyes
 FEWEST = 10  # actions in a bin of Proposition 1 that is drawn
 
 
 def _colors(names: Iterable[str]) -> dict[str, str]:
     """Return a color for each model, and gray for p*."""
     models = [name for name in names if name != EXACT]
-    return {EXACT: "gray", **dict(zip(models, cycle(COLORS), strict=False))}
+    return {EXACT: "gray", **dict(zip(models, cycle(PALETTE), strict=False))}
 
 
 def _canvas(n_panels: int) -> tuple[Figure, list[Axes]]:
-    figure = Figure(figsize=(4.3 * n_panels, 3.9), dpi=100, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, list(figure.subplots(1, n_panels, squeeze=False)[0])
-
-
-def _png(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
-    return buffer.getvalue()
-
-
-def _finish(panel: Axes, title: str, x: str, y: str) -> None:
-    panel.set(title=title, xlabel=x, ylabel=y)
-    panel.grid(alpha=0.25)
-    handles, _ = panel.get_legend_handles_labels()
-    if handles:
-        panel.legend(frameon=False, fontsize=8)
+    return canvas(n_panels, (4.3 * n_panels, 3.9))
 
 
 def _band(panel: Axes, x: Sequence[float], values: Sequence[Estimate], label: str, color: str) -> None:
@@ -65,20 +48,20 @@ def draw_bounds(sweeps: Mapping[str, Sequence[Point]], own: Point, found: Measur
     for panel, (name, points) in zip(panels, several.items(), strict=False):
         label = {"horizon": "horizon T", "n_actions": "actions A"}[name]
         x = [getattr(point, name) for point in points]
-        panel.plot(x, [point.linear for point in points], "--", color=COLORS[1], label="bound for linear policies")
-        panel.plot(x, [point.perfect for point in points], "-o", color=COLORS[0], label="Theorem 1")
+        panel.plot(x, [point.linear for point in points], "--", color=PALETTE[1], label="bound for linear policies")
+        panel.plot(x, [point.perfect for point in points], "-o", color=PALETTE[0], label="Theorem 1")
         if played := [point for point in points if point.regret is not None]:
             x = [getattr(point, name) for point in played]
             panel.plot(x, [point.random or 0 for point in played], ":", color="gray", label="random play")
-            _band(panel, x, [point.regret for point in played if point.regret], "TS-Gen on p*, measured", COLORS[2])
+            _band(panel, x, [point.regret for point in played if point.regret], "TS-Gen on p*, measured", PALETTE[2])
         panel.set(xscale="log", yscale="log")
         panel.set_xticks([getattr(point, name) for point in points], [str(getattr(point, name)) for point in points])
         panel.xaxis.set_minor_locator(NullLocator())
         panel.axhline(1, color="black", linewidth=0.8)
-        _finish(panel, f"against {label}", label, "regret per period")
+        finish(panel, label, "regret per period", f"against {label}")
     if found is not None and with_models:
         _draw_gaps(panels[-1], own, found)
-    return _png(figure)
+    return to_bytes(figure)
 
 
 def _draw_gaps(panel: Axes, own: Point, found: Measures) -> None:
@@ -89,7 +72,7 @@ def _draw_gaps(panel: Axes, own: Point, found: Measures) -> None:
         panel.errorbar(gap, regret.mean, 1.96 * regret.error, marker="o", color=color, label=f"{name}: measured")
     panel.axhline(1, color="black", linewidth=0.8)
     panel.set(xscale="symlog", yscale="log", xlim=(-0.3, 1000))
-    _finish(panel, "against the loss gap", "ℓ(p_θ) - ℓ(p*), nats per task", "regret per period")
+    finish(panel, "ℓ(p_θ) - ℓ(p*), nats per task", "regret per period", "against the loss gap")
 
 
 def draw_measures(found: Measures, n_actions: int) -> bytes:
@@ -101,7 +84,7 @@ def draw_measures(found: Measures, n_actions: int) -> bytes:
         for panel, part in zip(panels, zip(*values, strict=True), strict=False):
             _band(panel, found.steps, part, label, colors[name])
     if clear := {step: ratio for step, ratio in zip(found.steps, found.information.ratio, strict=True) if ratio}:
-        _band(panels[2], list(clear), list(clear.values()), "measured", COLORS[0])
+        _band(panels[2], list(clear), list(clear.values()), "measured", PALETTE[0])
     panels[2].axhline(n_actions / 2, color="black", linewidth=0.8, label="A/2")
     for name, gaps in found.gaps.items():
         _band(panels[3], found.prefixes, gaps, name, colors[name])
@@ -113,9 +96,10 @@ def draw_measures(found: Measures, n_actions: int) -> bytes:
     ]
     for panel, texts in zip(panels, labels, strict=True):
         panel.set(xscale="log", yscale="log")
-        _finish(panel, *texts)
+        title, x, y = texts
+        finish(panel, x, y, title)
     panels[3].set_yscale("symlog", linthresh=1)
-    return _png(figure)
+    return to_bytes(figure)
 
 
 def draw_matching(found: Mapping[str, Sequence[Bin]]) -> bytes:
@@ -127,5 +111,5 @@ def draw_matching(found: Mapping[str, Sequence[Bin]]) -> bytes:
         many = [one for one in bins if one.count >= FEWEST]
         _band(panel, [one.predicted for one in many], [one.observed for one in many], told, _colors(found)[name])
     panel.set_ylim(-0.03, 1.03)
-    _finish(panel, "Proposition 1", "P(A_t = a | H_t) of TS-Gen", "how often π*(X_t; τ) = a")
-    return _png(figure)
+    finish(panel, "P(A_t = a | H_t) of TS-Gen", "how often π*(X_t; τ) = a", "Proposition 1")
+    return to_bytes(figure)

@@ -1,14 +1,13 @@
 """What a model's folder shows of its training: the model card, and a picture of the losses."""
 
-import io
 import math
 from collections.abc import Mapping
 from typing import Any
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from gents_gym.drawing.canvas import canvas, finish, to_bytes
+from gents_gym.drawing.style import PALETTE
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.training.checkpoint import Progress
 from gents_gym.training.config import TrainConfig, candidates_label, sizes_label
@@ -23,31 +22,22 @@ YARDSTICKS = {  # how the card and the picture name them
 def draw_losses(progress: Progress, config: TrainConfig, losses: Mapping[str, float]) -> bytes:
     """Return a PNG: loss by epoch, a panel per learning rate, and the held-out ``losses`` of model and yardsticks."""
     n_runs = len(config.learning_rates)
-    figure = Figure(figsize=(1 + 4.2 * (n_runs + 1), 4.2), dpi=120, layout="constrained")
-    FigureCanvasAgg(figure)
-    *panels, last = figure.subplots(1, n_runs + 1, squeeze=False)[0]
+    figure, (*panels, last) = canvas(n_runs + 1, (1 + 4.2 * (n_runs + 1), 4.2))
     for run, panel in enumerate(panels):
         rows = [row for row in progress.history if row["run"] == run]
-        for name in ("training", "validation"):
-            panel.plot([row["epoch"] for row in rows], [row[name] for row in rows], marker=".", label=name)
+        for name, color in zip(("training", "validation"), PALETTE, strict=False):
+            panel.plot([row["epoch"] for row in rows], [row[name] for row in rows], marker=".", label=name, color=color)
         if progress.best_at[0] == run:
             panel.axvline(progress.best_at[1], color="grey", linestyle=":", label="chosen")
-        panel.set_title(f"learning rate {config.learning_rates[run]:g}")
-        panel.set_xlabel("epoch")
-        panel.set_ylabel("loss, nats per step")
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-        panel.grid(alpha=0.25)
-        panel.legend(frameon=False)
+        finish(panel, "epoch", "loss, nats per step", f"learning rate {config.learning_rates[run]:g}")
     names = [YARDSTICKS.get(name, name).replace(" so far", "\nso far") for name in losses]
-    bars = last.barh(names, list(losses.values()), color=["C0" if name in YARDSTICKS else "C1" for name in losses])
+    bars = last.barh(names, list(losses.values()), color=[PALETTE[name not in YARDSTICKS] for name in losses])
     last.bar_label(bars, fmt="%.4f", padding=3)
     last.margins(x=0.2)
     last.invert_yaxis()
-    last.set_title("held-out loss")
-    last.set_xlabel("nats per step")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
-    return buffer.getvalue()
+    finish(last, "nats per step", "", "held-out loss")
+    return to_bytes(figure)
 
 
 def model_card(model: SequenceModel, notes: Mapping[str, Any]) -> str:

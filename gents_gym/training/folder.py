@@ -13,6 +13,7 @@ from torch.utils.tensorboard import SummaryWriter
 import gents_gym
 from gents_gym.checks import InputError
 from gents_gym.files import PLAN, check_plan, check_target, fill_plan, kept_plan, open_run, remove_parts, write_whole
+from gents_gym.logs.record import Logs
 from gents_gym.models.load import load_model, read_config
 from gents_gym.models.sequence import CONFIG, SequenceModel
 from gents_gym.randomness import stream
@@ -34,6 +35,18 @@ def split_actions(rows: RowSets, share: float, seed: int) -> tuple[RowSets, RowS
     order = stream(seed, "training", 0, "test").permutation(len(rows))
     n_held_out = min(max(1, round(share * len(rows))), len(rows) - 1)
     return rows.choose(np.sort(order[n_held_out:])), rows.choose(np.sort(order[:n_held_out]))
+
+
+def split_time(logs: Logs, share: float) -> tuple[RowSets, RowSets]:
+    """Return the row sets of the first ``1 - share`` of a log's rows, and of the latest, which validate."""
+    if logs.times is None:
+        raise InputError("a split by time needs the role time, got none")
+    if len(logs) < 2:
+        raise InputError(f"data must have at least 2 rows, one to validate with, got {len(logs)}")
+    last = len(logs) - min(max(1, round(share * len(logs))), len(logs) - 1)
+    parts = (logs.choose(np.arange(last)), logs.choose(np.arange(last, len(logs))))
+    rows, validation = (RowSets.from_logs(part) for part in parts)
+    return replace(rows, columns={**(rows.columns or {}), "sha256": logs.content_hash, "until": last}), validation
 
 
 @with_threads
@@ -124,7 +137,7 @@ def _notes(
     sizes = chosen_config(config, progress).model
     return {
         "gents_gym": gents_gym.__version__,
-        "columns": {"contexts": list(rows.context_names), "action_features": list(rows.feature_names)},
+        "columns": {"contexts": [], "action_features": []} if rows.columns is None else dict(rows.columns),
         "candidates": progress.candidates,
         "chosen": {
             "model": sizes,

@@ -1,15 +1,14 @@
 """Held-out losses: models in, their nats per step on the same rows beside the exact p* out."""
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from gents_gym.checks import InputError
+from gents_gym.drawing.canvas import canvas, finish, to_bytes
+from gents_gym.drawing.style import model_looks
 from gents_gym.models.exact import ExactModel
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.randomness import stream
@@ -123,28 +122,22 @@ def _model_sums(model: SequenceModel, rows: ActionRows, prefixes: tuple[int, ...
 
 def draw_losses_by_step(losses: Losses, reference: str | None) -> bytes:
     """Return a PNG: the mean loss between prefix lengths by model, and, beside it, above the reference's."""
-    figure = Figure(figsize=(11, 4.4), dpi=120, layout="constrained")
-    FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = canvas(2, (11, 4.4))
+    looks = model_looks(losses.sums)
     edges = np.array([0, *losses.prefixes])
     steps = {name: losses.by_step(name) for name in losses.sums}
     for name, values in steps.items():
-        left.stairs(values.mean(axis=0), edges + 0.5, label=name, linewidth=1.5, baseline=None)
+        style = {"linewidth": 1.5, "baseline": None, **looks[name].style}
+        left.stairs(values.mean(axis=0), edges + 0.5, label=name, **style)
         if reference is not None and name != reference:
             above = values - steps[reference]
-            right.stairs(above.mean(axis=0), edges + 0.5, label=f"{name} − {reference}", linewidth=1.5, baseline=None)
+            right.stairs(above.mean(axis=0), edges + 0.5, label=f"{name} − {reference}", **style)
     titles = [(left, "loss")] + ([(right, f"loss above {reference}")] if reference is not None else [])
     for panel, title in titles:
         panel.set_xscale("log")
-        panel.set_xlabel("step")
-        panel.set_ylabel("nats per step")
-        panel.set_title(title)
-        panel.grid(alpha=0.25)
-        panel.legend(frameon=False)
+        finish(panel, "step", "nats per step", title)
     if reference is None:
         right.set_visible(False)
     else:
         right.set_yscale("symlog", linthresh=1e-4)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
-    return buffer.getvalue()
+    return to_bytes(figure)

@@ -12,17 +12,19 @@ from gents_gym.testing import check_agent
 from gents_gym.types import Fittable
 
 ID, T = "gents_gym/Synthetic-v0", 40
+# Few votes and few tables, for time.
+QUICK = {name: f"{name}(votes=4)" for name in ("ts-gen", "gen-ucb", "exact-twin")} | {"ids": "ids(samples=4, m=8)"}
 VARIANTS = [
-    *registry.AGENTS,
+    *(QUICK.get(name, name) for name in registry.AGENTS),
     "linucb(intercept=True)",
     "lints(intercept=True)",
     "lints(prior=fitted)",
     "lints(prior=fitted, intercept=True)",
     "neural-linear-ts(prior=fitted)",
-    "ts-gen(policy=mlp)",
-    "ts-gen(policy=mlp, m=8)",
-    "ts-gen(samples=3, m=8)",
-    "ts-gen(model=synthetic-paper)",
+    "ts-gen(policy=mlp, votes=2)",
+    "ts-gen(policy=mlp, m=8, votes=2)",
+    "ts-gen(samples=3, m=8, votes=3)",
+    "ts-gen(model=synthetic-paper, votes=3)",
     "sb3(deterministic=False)",
 ]
 # Agents on library matrix products, which may round differently for another number of rows: so many of the tasks
@@ -30,7 +32,7 @@ VARIANTS = [
 MAY_PART = {
     "neural-linear-ts": 1,
     "neural-linear-ts(prior=fitted)": 1,
-    "ts-gen(model=synthetic-paper)": 1,
+    "ts-gen(model=synthetic-paper, votes=3)": 1,
     "sb3": 1,
     "sb3(deterministic=False)": 1,
 }
@@ -76,7 +78,8 @@ def test_every_agent_keeps_the_contract(spec):
     assert check_agent(agent, steps=steps, may_part=MAY_PART.get(spec, 0)) is None
 
 
-SIZED = ("bayes", "fitted", "greedy", "softmax", "gen", "neural", "sb3")  # fitted to, or trained for, the default sizes
+# Fitted to, trained or tuned for the default sizes.
+SIZED = ("auto", "bayes", "fitted", "greedy", "softmax", "squarecb", "ids", "gen", "neural", "sb3")
 
 
 @pytest.mark.parametrize("spec", [spec for spec in VARIANTS if not any(part in spec for part in SIZED)])

@@ -49,7 +49,7 @@ def test_all_play_and_do_better_than_chance(spec, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("spec", ["ts-gen", "greedy", "gen-ucb(m=8)"])
+@pytest.mark.parametrize("spec", ["ts-gen", "greedy", "gen-ucb(m=8)", "gen-kg(size=8)"])
 def test_a_task_is_played_the_same_in_any_batch(spec, kind):
     whole = play(spec, kind, num_envs=9).actions
     assert np.array_equal(play(spec, kind, num_envs=4).actions, whole[:4])

@@ -120,7 +120,7 @@ CASES = [
         "gen-ucb(model=synthetic-filter, contexts=given)",
         "contexts must be 'bank' or 'seen' for tasks without known contexts, got 'given'",
     ),
-    (BINARY, "ts-gen(model=exact, contexts=bank)", "unknown context model of p*: 'bank'; known: given, seen"),
+    (BINARY, "ts-gen(model=exact, contexts=bank)", "unknown context model of p*: 'bank'; known: given, own, seen"),
     (
         BINARY,
         "ts-gen(model=mine:Beta, policy=features)",

@@ -5,7 +5,7 @@ import gents_gym
 from gents_gym.agents.ties import Chooser
 from gents_gym.checks import InputError
 
-ON_SCORES = ("greedy", "epsilon-greedy", "ts-gen", "gen-ucb", "linucb")
+ON_SCORES = ("greedy", "epsilon-greedy", "ts-gen", "gen-ucb", "gen-kg", "linucb")
 
 
 def generators(n, seed=0):

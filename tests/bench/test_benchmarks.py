@@ -10,6 +10,7 @@ KEYS = (
     "ts_gen_paper_batch_speedup",
     "ts_gen_single_speedup",
     "ts_gen_mlp_speedup",
+    "gen_kg_vs_ts_gen",
     "generation_ceiling_share",
     "ts_gen_features_vs_logistic",
     "ts_gen_least_squares_vs_logistic",
@@ -27,6 +28,7 @@ RATIOS = {  # what is divided by what
         "ppo_rollout_make_vec_env_steps_per_second",
     ),
     "ts_gen_batch_speedup": ("ts_gen_plain_milliseconds", "ts_gen_filter_milliseconds"),
+    "gen_kg_vs_ts_gen": ("gen_kg_milliseconds", "ts_gen_filter_milliseconds"),
     "ts_gen_mlp_speedup": ("ts_gen_sklearn_mlp_milliseconds", "ts_gen_mlp_milliseconds"),
 }
 

@@ -15,7 +15,7 @@ import pytest
 
 import gents_gym
 from gents_gym import Rollout, cli, registry
-from gents_gym.cli import news
+from gents_gym.cli import console, news
 from gents_gym.cli.summary import summary_table
 from gents_gym.evaluation.rollout import summarize
 from gents_gym.files import PART
@@ -61,6 +61,11 @@ def test_list_names_every_id(monkeypatch, capsys):
         assert f"  {name} " in shown
 
 
+def test_an_unknown_study_is_refused(monkeypatch, capsys):
+    assert main(monkeypatch, "study", "bakeoff") == 2
+    assert "unknown study 'bakeoff'; did you mean 'bake-off'?" in capsys.readouterr().err
+
+
 def test_evaluate_prints_a_table_and_writes_a_folder(tmp_path):
     out = tmp_path / "new" / "folder"
     done = run(
@@ -70,9 +75,9 @@ def test_evaluate_prints_a_table_and_writes_a_folder(tmp_path):
     assert done.returncode == 0, done.stderr
     names = {"results.parquet", "regret.png", "manifest.json", "tasks.json", "cells", "times"}
     assert {p.name for p in out.iterdir()} == names
-    for shown in ("linucb", "lints(prior=fitted)", "oracle *", "expected", "can be negative", str(out)):
+    for shown in ("linucb", "lints(prior=fitted)", "oracle *", "expected", "can be negative", "99 %†", str(out)):
         assert shown in done.stdout
-    assert done.stderr == ""
+    assert all(", after " in line for line in done.stderr.splitlines())  # of progress, if it took long
     assert json.loads((out / "manifest.json").read_text())["run"]["seed"] == 1
 
 
@@ -215,6 +220,66 @@ def test_report_writes_a_page_beside_the_results(monkeypatch, capsys, tmp_path):
     page = tmp_path / "report" / "report.html"
     assert f"open {page} in any browser" in capsys.readouterr().out
     assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_one_more_agent_keeps_the_others_unless_only_is_given(monkeypatch, capsys, tmp_path):
+    small = ("--env", SMALL, "--tasks", 3, "--workers", 1, "--out", tmp_path)
+    assert main(monkeypatch, "evaluate", "--agents", "random", "linucb", *small) == 0
+    capsys.readouterr()
+    assert main(monkeypatch, "evaluate", "--agents", "lints", *small) == 0
+    shown = capsys.readouterr()
+    assert all(f"  {name} " in shown.out for name in ("lints", "random", "linucb"))
+    assert shown.err == ""
+    everything = (tmp_path / "regret.png").read_bytes()
+    assert main(monkeypatch, "evaluate", "--agents", "lints", *small, "--only", "--regret", "all") == 0
+    alone = capsys.readouterr().out
+    assert "  lints " in alone
+    assert "  random " not in alone
+    assert (tmp_path / "regret.png").read_bytes() != everything
+    assert main(monkeypatch, "report", tmp_path, "--names", "lints=Thompson", "--title", "Mine", "--only", "lints") == 0
+    assert "| Thompson |" in (tmp_path / "report" / "table.md").read_text()
+    more = (*small[:2], "--tasks", 4, *small[4:])
+    capsys.readouterr()
+    assert main(monkeypatch, "evaluate", "--agents", "lints", *more) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert f"gents-gym: random has not played all 4 tasks of {SMALL}: name it, to play them" in told
+
+
+@pytest.mark.parametrize("flags", [("--regret", "bst"), ("--regret", "oracle", "bst")])
+def test_an_unknown_regret_is_one_line_before_anything_is_played(monkeypatch, capsys, tmp_path, flags):
+    assert main(monkeypatch, "evaluate", "--agents", "random", "--out", tmp_path / "out", *flags) == 2
+    assert capsys.readouterr().err == "gents-gym: unknown regret 'bst'; did you mean 'best'?\n"
+    assert not (tmp_path / "out").exists()
+
+
+def test_compare_two_folders(monkeypatch, capsys, tmp_path):
+    for name, seed, env in (("a", 0, SMALL), ("b", 1, SMALL), ("c", 0, "gents_gym/Synthetic-v0(horizon=3)")):
+        small = ("--env", env, "--agents", "random", "--tasks", 3, "--seed", seed, "--workers", 1)
+        assert main(monkeypatch, "evaluate", *small, "--out", tmp_path / name) == 0
+    capsys.readouterr()
+    assert main(monkeypatch, "compare", tmp_path / "a", tmp_path / "a") == 0
+    assert "3 tasks are the same in both folders, so the comparison is paired" in capsys.readouterr().out
+    assert main(monkeypatch, "compare", tmp_path / "a", tmp_path / "b", "--measure", "reward") == 0
+    shown = capsys.readouterr().out
+    assert "no task is the same in both folders (seed 0 and 1), so the comparison is unpaired" in shown
+    assert main(monkeypatch, "compare", tmp_path / "a", tmp_path / "c") == 2
+    shown = capsys.readouterr().err.strip()
+    assert shown.startswith(f"gents-gym: '{tmp_path / 'a'}' and '{tmp_path / 'c'}' must share an environment")
+    assert len(shown.splitlines()) == 1
+
+
+def test_progress_is_a_line_now_and_then_without_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(console, "FIRST", 0.05)
+    monkeypatch.setattr(console, "EVERY", 0.05)
+    with console.meter() as shown:
+        shown.show("starting workers")
+        time.sleep(0.2)
+        shown.show("playing: 25 % (1 of 4 blocks of tasks)", 0.25)
+        time.sleep(0.2)
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].startswith("gents-gym: starting workers, after 0 s")
+    assert told[-1].startswith("gents-gym: playing: 25 % (1 of 4 blocks of tasks), after 0 s, about 1 s left")
+    assert len(told) == 2  # what was said is not said again
 
 
 def test_report_without_results_is_one_line(monkeypatch, capsys, tmp_path):

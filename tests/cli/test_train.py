@@ -23,11 +23,13 @@ def notes(out):
     return json.loads((out / "config.json").read_text())["notes"]
 
 
-def write_logs(folder, log, actions):
-    """Write logged rows and action features; return the options that name them."""
-    for name, columns in (("log", log), ("z", actions)):
-        pq.write_table(pa.table(columns), folder / f"{name}.parquet")
-    return "--data", folder / "log.parquet", "--action-features", folder / "z.parquet"
+ROLES = ("--action", "action", "--outcome", "outcome", "--context", "x*", "--action-features", "z")
+
+
+def write_logs(folder, log, features):
+    """Write a log whose action a has ``features[a]``; return the options that name its columns."""
+    pq.write_table(pa.table({**log, "z": np.asarray(features)[log["action"]]}), folder / "log.parquet")
+    return "--data", folder / "log.parquet", *ROLES
 
 
 def test_every_option_of_training_is_one_of_the_command(capsys, command):
@@ -119,10 +121,12 @@ def test_context_sequences_of_the_train_split_fit_the_urn(tmp_path, command):
 def test_train_on_logs_that_say_little_says_so(capsys, tmp_path, command):
     rng = np.random.default_rng(0)
     log = {"action": rng.integers(8, size=200), "x": rng.normal(size=200), "outcome": rng.integers(2, size=200)}
-    logs = write_logs(tmp_path, log, {"action": range(8), "z": rng.normal(size=8)})
+    logs = write_logs(tmp_path, log, rng.normal(size=8))
     assert command("train", *logs, "--no-choose", "--epochs", 1, "--out", tmp_path / "logged") == 0
+    kept = notes(tmp_path / "logged")["columns"]
+    assert (kept["contexts"], kept["action_features"]) == ([{"name": "x"}], [{"name": "z"}])
     card = (tmp_path / "logged" / "README.md").read_text()
-    assert "logs: log.parquet, z.parquet" in card
+    assert "logs: log.parquet" in card
     assert "no contexts of whole tasks are known" in card
     verdict = notes(tmp_path / "logged")["verdict"]
     assert verdict.startswith(("The model hardly beats the ", "The model does not beat the "))
@@ -139,8 +143,7 @@ def test_tasks_in_logs_fit_the_urn(tmp_path, command):
     action = step % 10
     log = {"task": task, "action": action, "outcome": tasks.outcomes[task, step, action]}
     log |= {f"x{j}": tasks.contexts[task, step, j] for j in range(5)}
-    owners, actions = np.repeat(np.arange(12), 10), np.tile(np.arange(10), 12)
-    logs = write_logs(tmp_path, log, {"task": owners, "action": actions, "z": rng.normal(size=120)})
+    logs = (*write_logs(tmp_path, log, rng.normal(size=10)), "--task", "task")
     assert command("train", *logs, "--no-choose", "--epochs", 1, "--out", tmp_path / "logged") == 0
     assert notes(tmp_path / "logged")["task_contexts"] == 12
     assert 0.8 < float(load_model(tmp_path / "logged").urn) < 1
@@ -175,8 +178,8 @@ def test_a_class_of_ones_own_trains_and_is_loaded_by_its_name(capsys, tmp_path, 
     [
         (["--preset", "filer"], "unknown preset 'filer'; did you mean 'filter'?"),
         (["--preset", "paper(layers=2)"], "unknown size of a paper model: 'layers'"),
-        (["--data", "x.parquet"], "data and action_features must be given together, got no action_features"),
-        (["--data", "x.parquet", "--action-features", "y"], "data must be a Parquet or CSV file, got 'x.parquet'"),
+        (["--data", "x.parquet", "--action", "y"], "data must be a Parquet or CSV file, got 'x.parquet'"),
+        (["--action", "item"], "columns, action_table and split must be given with data alone, got no data"),
         (["--likelihood", "gaussian"], "likelihood must be given with data alone, got 'gaussian'"),
         (
             ["--preset", "paper", "--env", "gents_gym/Synthetic-v0(outcomes=gaussian)"],
@@ -201,9 +204,49 @@ def test_bad_training_input_is_one_line(capsys, tmp_path, command, arguments, me
 def test_logs_of_stars_are_categories_if_they_are_named_so(capsys, tmp_path, command):
     rng = np.random.default_rng(0)
     log = {"action": rng.integers(8, size=200), "x": rng.normal(size=200), "outcome": rng.integers(3, size=200)}
-    logs = write_logs(tmp_path, log, {"action": range(8), "z": rng.normal(size=8)})
+    logs = write_logs(tmp_path, log, rng.normal(size=8))
     stars = ("--likelihood", "categorical(3)", "--epochs", 1, "--no-choose", "--out", tmp_path / "stars")
     assert command("train", *logs, *stars) == 0
     assert "steps of categorical(3) outcomes" in (tmp_path / "stars" / "README.md").read_text()
     assert command("train", *logs, "--epochs", 1, "--no-choose", "--out", tmp_path / "numbers") == 0
     assert str(load_model(tmp_path / "numbers").likelihood) == "gaussian"
+
+
+def test_what_was_taken_is_printed_and_the_latest_rows_may_validate(capsys, tmp_path, command):
+    rng = np.random.default_rng(0)
+    log = {"action": rng.integers(4, size=100), "x": rng.normal(size=100), "outcome": rng.integers(2, size=100)}
+    logs = write_logs(
+        tmp_path, {**log, "device": np.array(["tv", "pc"])[log["action"] % 2], "ts": range(100)}, range(4)
+    )
+    logs = (*logs[:-2], "device", "--action-features", "z", "--time", "ts")
+    small = ("--epochs", 1, "--no-choose", "--horizon", 10, "--split", "time", "--out", tmp_path / "model")
+    assert command("train", *logs, *small) == 0
+    shown = capsys.readouterr().out
+    assert "x, device (one-hot: pc, tv): 3 entries" in shown
+    assert "time             ts: 0 to 99" in shown
+    kept = notes(tmp_path / "model")
+    assert kept["rows"] == {"training": 80, "validation": 20}
+    assert kept["columns"]["contexts"] == [{"name": "x"}, {"name": "device", "levels": ["pc", "tv"]}]
+    assert kept["source"] == "logs: log.parquet; the latest rows validate"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["--action", "itm"], "unknown column for action: 'itm'"),
+        (["--context", "x", "p"], "column 'p' must have one role, got propensity and context"),
+        (["--propensity", "over"], "column 'over' of '{data}' must lie in (0, 1], got 1.5 in row 2"),
+        (["--action-features"], "action_features must name columns to train on, got none"),
+        (["--split", "time"], "a split by time needs the role time, got none"),
+    ],
+)
+def test_a_bad_log_is_one_line_and_nothing_is_written(capsys, tmp_path, command, changes, message):
+    log = {"action": np.arange(8) % 4, "x": np.zeros(8), "outcome": np.arange(8) % 2, "p": np.full(8, 0.25)}
+    data, path, *_ = write_logs(tmp_path, {**log, "over": 0.5 + 0.5 * (np.arange(8) % 4)}, range(4))
+    given = {"--action": ["action"], "--outcome": ["outcome"], "--context": ["x"], "--action-features": ["z"]}
+    given |= {"--propensity": ["p"], changes[0]: changes[1:]}
+    words = [word for flag, values in given.items() for word in (flag, *values)]
+    assert command("train", data, path, *words, "--out", tmp_path / "out") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message.format(data=path) in line
+    assert not (tmp_path / "out").exists()

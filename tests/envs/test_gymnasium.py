@@ -43,7 +43,7 @@ def play(env, steps, seed=None, mask=None):
     for t in range(steps):
         if t == 2 and mask is not None:  # slots that end one after the other
             answers.append(env.reset(options={"reset_mask": mask.copy()}))
-        answers.append(env.step(np.array([(t + i) % 10 for i in range(B)])))
+        answers.append(env.step(np.array([(t + i) % env.single_action_space.n for i in range(B)])))
         if by_hand and (ended := answers[-1][2] | answers[-1][3]).any():
             answers.append(env.reset(options={"reset_mask": ended.copy()}))
     return answers

@@ -247,7 +247,14 @@ class Whole:  # a model with a belief of its own
         belief.expected, belief.complete = spoilt_expected, spoilt_complete
         return belief
 """
-ON_MODELS = ("ts-gen(samples=2, {})", "gen-ucb(m=2, {})", "greedy({})", "epsilon-greedy({})", "softmax({})")
+ON_MODELS = (
+    "ts-gen(samples=2, {})",
+    "gen-ucb(m=2, {})",
+    "gen-kg(size=4, {})",
+    "greedy({})",
+    "epsilon-greedy({})",
+    "softmax({})",
+)
 
 
 @pytest.mark.parametrize("block", [3, 7])

@@ -33,7 +33,7 @@ def die(descriptor):
     fsync(descriptor)
 
 os.fsync = die
-evaluate(EvaluationConfig(**config), out, workers=workers, on_cell=lambda over, total: print(over, total, flush=True))
+evaluate(EvaluationConfig(**config), out, workers=workers, on_progress=lambda now: print(now.over, flush=True))
 """
 
 
@@ -62,8 +62,12 @@ def undisturbed(tmp_path_factory):
 
 def test_all_agents_play_the_same_tasks_and_progress_is_told(tmp_path):
     told = []
-    found = evaluate(config("linucb", "lints", "oracle"), tmp_path, workers=1, on_cell=lambda *now: told.append(now))
-    assert told == [(i, 9) for i in range(10)]
+    found = evaluate(config("linucb", "lints", "oracle"), tmp_path, workers=1, on_progress=told.append)
+    assert [now.phase for now in told] == ["checking", "starting", *["playing"] * 9, "writing"]
+    assert [(now.over, now.total) for now in told[1:-1]] == [(i, 9) for i in range(10)]
+    assert told[1].share == 0
+    assert told[-1].share == 1
+    assert all(0 < now.share < 1 for now in told[2:-2])
     records = list(found.records[SMALL].values())
     earned = [record.rewards + record.regret["oracle"] for record in records]
     assert np.array_equal(earned[0], earned[1])
@@ -118,8 +122,8 @@ def test_killed_at_random_moments_it_goes_on_to_the_same_bytes(tmp_path, undistu
     done = len(list((tmp_path / "cells").glob("*.parquet")))
     assert 0 < done < 12
     told = []
-    evaluate(config(*AGENTS), tmp_path, workers=1, on_cell=lambda over, total: told.append(over))
-    assert told == list(range(done, 13))  # no cell was played twice
+    evaluate(config(*AGENTS), tmp_path, workers=1, on_progress=lambda now: told.append(now.over))
+    assert told[1:-1] == list(range(done, 13))  # no cell was played twice
     assert snapshot(tmp_path) == undisturbed
 
 
@@ -205,8 +209,8 @@ def test_an_agent_that_ends_its_process_does_not_stop_the_others(tmp_path, monke
     monkeypatch.syspath_prepend(tmp_path)
     told = []
     wanted = config("their_end:Dying", "random", tasks=6)
-    found = evaluate(wanted, tmp_path / "out", workers=2, on_cell=lambda *now: told.append(now))
-    assert told == [(i, 4) for i in range(5)]
+    found = evaluate(wanted, tmp_path / "out", workers=2, on_progress=told.append)
+    assert [(now.over, now.total) for now in told[1:-1]] == [(i, 4) for i in range(5)]
     assert list(found.records[SMALL]) == ["random"]
     assert [cell.agent for cell in found.missing] == ["their_end:Dying"] * 2
     assert len(found.failures) == 2

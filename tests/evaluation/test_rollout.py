@@ -189,7 +189,15 @@ def test_statistics_are_over_tasks():
     assert found["mean"] == pytest.approx(totals.mean())
     assert found["median"] == pytest.approx(np.median(totals))
     assert summarize(np.arange(101.0)) == pytest.approx(
-        {"mean": 50, "se": np.arange(101).std(ddof=1) / np.sqrt(101), "median": 50, "q90": 90, "q99": 99}
+        {
+            "mean": 50,
+            "se": np.arange(101).std(ddof=1) / np.sqrt(101),
+            "median": 50,
+            "q90": 90,
+            "q99": 99,
+            "q10": 10,
+            "q01": 1,
+        }
     )
     assert np.isnan(summarize(np.array([3.0]))["se"])
 
@@ -351,3 +359,50 @@ def test_an_oracle_for_other_outcomes_is_refused_before_anything_is_played():
     with pytest.raises(InputError, match="oracle must be a policy class for gaussian outcomes, such as least-squares"):
         rollout(envs, agent, oracle="logistic")
     assert not hasattr(agent, "info")
+
+
+@pytest.mark.parametrize("spec", ["epsilon-greedy(epsilon=0.3)", "ts-gen(m=4, votes=4)"])
+def test_propensities_are_recorded_and_change_nothing(spec):
+    plain, asked = (rollout(make(horizon=12), spec, propensities=wanted) for wanted in (False, True))
+    assert plain.propensities is None
+    assert asked.propensities.shape == (4, 12)
+    assert np.array_equal(plain.actions, asked.actions)
+    shares = {0.03, 0.73} if "epsilon" in spec else {0.25, 0.5, 0.75, 1.0}
+    assert {round(p, 9) for p in asked.propensities.flat} <= shares
+    both = join([asked, asked])
+    assert np.array_equal(both.propensities[4:], asked.propensities)
+    assert join([asked, plain]).propensities is None
+
+
+def test_propensities_end_with_the_task():
+    envs = SyncVectorEnv([Uneven] * 3)
+    record = rollout(envs, "random", propensities=True)
+    assert np.array_equal(np.isnan(record.propensities), record.actions < 0)
+    assert np.nanmax(record.propensities) == np.nanmin(record.propensities) == 0.5
+    longer = join([record, rollout(SyncVectorEnv([Uneven] * 3), "random", seed=1, propensities=True, max_steps=1)])
+    assert np.isnan(longer.propensities[3:, 1:]).all()
+
+
+class Wrong(Random):
+    answer = None
+
+    def probabilities(self, context):
+        return np.array(self.answer)
+
+
+def test_what_is_no_probability_is_refused():
+    with pytest.raises(InputError, match=r"propensities need agents with probabilities\(context\)"):
+        rollout(make(), make_agent("callable", function=lambda observation: 0), propensities=True)
+    for answer, message in (
+        ([[0.5, 0.6]] * 2, r"must be at least 0 and sum to 1 over actions, got \[0.5 0.6\]"),
+        ([[1.5, -0.5]] * 2, "must be at least 0 and sum to 1"),
+        ([[np.nan, 1]] * 2, "must be finite"),
+        ([0.5, 0.5], r"must have shape \(B, A\)=\(2, 2\), got \(2,\)"),
+        (np.eye(2), "above 0 for the action that is played, got 0 for action"),
+    ):
+        agent = Wrong()
+        agent.answer = answer
+        with pytest.raises(InputError, match=message):
+            rollout(make(2, n_actions=2), agent, propensities=True)
+    with pytest.raises(InputError, match="propensities must be True or False, got 'yes'"):
+        rollout(make(), "random", propensities="yes")

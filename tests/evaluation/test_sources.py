@@ -60,6 +60,14 @@ def test_another_corpus_in_the_same_folder_shows(tmp_path):
     assert code_hashes(spec) == {str(tmp_path): sha256(tmp_path / "manifest.json")}
 
 
+def test_another_model_that_tasks_are_drawn_from_shows(tmp_path):
+    spec = f"gents_gym/Imagined-v0(model={tmp_path})"
+    assert code_hashes(spec) == {}
+    (tmp_path / "config.json").write_text(json.dumps({"sha256": {}}))
+    assert code_hashes(spec) == {str(tmp_path): sha256(tmp_path / "config.json")}
+    assert code_hashes(f"greedy(model={tmp_path})") == {}  # it is among the agent's weights
+
+
 def test_a_changed_checkout_has_another_commit(monkeypatch, tmp_path):
     path = tmp_path / "gents_gym" / "__init__.py"
     path.parent.mkdir()
@@ -91,3 +99,12 @@ def test_a_package_without_checkout_or_git_has_no_commit(monkeypatch, tmp_path):
     assert commit() is None  # git finds nothing there
     monkeypatch.setenv("PATH", str(tmp_path))
     assert commit() is None
+
+
+def test_another_data_set_in_the_same_file_shows(tmp_path):
+    path = tmp_path / "table.csv"
+    spec = f"gents_gym/Classification-v0(dataset='{path}', target=y)"
+    assert code_hashes(spec) == {}
+    path.write_text("x,y\n1,a\n")
+    assert code_hashes(spec) == {str(path): sha256(path)}
+    assert code_hashes("gents_gym/Classification-v0(dataset=iris)") == {}

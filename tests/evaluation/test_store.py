@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from gents_gym.evaluation.cell import Played, play
 from gents_gym.evaluation.environments import make_envs
 from gents_gym.evaluation.grid import cells, plan
 from gents_gym.evaluation.regret import REGRETS
-from gents_gym.evaluation.sealed import check_figure
+from gents_gym.evaluation.sealed import check_figure, read_table, table_bytes
 from gents_gym.files import PART
 from gents_gym.report.figures import draw_regret
 from gents_gym.tasks.synthetic import Synthetic
@@ -203,7 +204,7 @@ def test_a_run_grows_and_shrinks_without_playing_again(out, tmp_path, monkeypatc
     kept = snapshot(out)
     played = []
     monkeypatch.setattr(
-        "gents_gym.evaluation.harness.play", lambda cell, owner: played.append(cell) or play(cell, owner)
+        "gents_gym.evaluation.harness.play", lambda cell, owner, given: played.append(cell) or play(cell, owner)
     )
     found = evaluate(larger, out, workers=1)
     assert len(played) == 18 - 2 * 2  # the two whole blocks of two agents were there
@@ -211,9 +212,46 @@ def test_a_run_grows_and_shrinks_without_playing_again(out, tmp_path, monkeypatc
     assert {name: data for name, data in snapshot(out).items() if name in fresh} == fresh
     assert list(found.records[other]) == ["random", "oracle", "linucb"]
     played.clear()
-    evaluate(config("linucb", "oracle"), out, workers=1)
+    again = evaluate(config("linucb", "oracle"), out, workers=1)
     assert played == []
-    assert {name: data for name, data in snapshot(out).items() if name in kept} == kept
+    made = {Path("manifest.json"), Path("results.parquet"), Path("tasks.json")}
+    assert {name: data for name, data in snapshot(out).items() if name in kept.keys() - made} == {
+        name: data for name, data in kept.items() if name not in made
+    }
+    assert list(again.records[SMALL]) == ["linucb", "oracle"]
+    assert {cell.pair for cell in again.missing} == {
+        (SMALL, "random"), (other, "random"), (other, "oracle"), (other, "linucb")  # whose last blocks had more tasks
+    }  # fmt: skip
+
+
+def test_one_more_agent_keeps_the_others(out, monkeypatch):
+    before = load_results(out)
+    monkeypatch.setattr("gents_gym.evaluation.harness.play", lambda cell, owner, given: play(cell, owner))
+    found = evaluate(config("random"), out, workers=1)
+    assert list(found.records[SMALL]) == ["random", "linucb", "oracle"]
+    assert found.manifest["privileged"] == ["oracle"]
+    assert found.missing == ()
+    for agent in ("linucb", "oracle"):
+        assert np.array_equal(found.records[SMALL][agent].actions, before.records[SMALL][agent].actions)
+    assert set(pq.read_table(out / "results.parquet")["agent"].to_pylist()) == {"random", "linucb", "oracle"}
+    assert list(load_results(out).only(["oracle", "random"]).records[SMALL]) == ["oracle", "random"]
+    with pytest.raises(InputError, match="unknown agent 'lints'"):
+        load_results(out).only(["lints"])
+    with pytest.raises(InputError, match="agents must name at least one of the evaluation's, got 'linucb'"):
+        load_results(out).only("linucb")
+
+
+def test_pairs_that_nobody_asked_for_are_not_missing(out):
+    other = "gents_gym/Synthetic-v0(horizon=5)"
+    found = evaluate(config("linucb", env=(other,)), out, workers=1)
+    assert found.missing == ()
+    assert {env: list(records) for env, records in found.records.items()} == {
+        other: ["linucb"], SMALL: ["linucb", "oracle"]
+    }  # fmt: skip
+    assert load_results(out).manifest["left_out"] == {other: ["oracle"]}
+    found = evaluate(config("oracle", env=(other,)), out, workers=1)
+    assert "left_out" not in found.manifest
+    assert {*found.records[other]} == {"linucb", "oracle"}
 
 
 def test_a_killed_writers_leftovers_are_removed(out):
@@ -238,7 +276,7 @@ def test_a_time_is_of_its_own_cell(out):
 
 
 def test_a_lost_manifest_is_made_again(out, finished, monkeypatch):
-    monkeypatch.setattr(harness, "play", lambda cell, owner: pytest.fail("played again"))
+    monkeypatch.setattr(harness, "play", lambda *_: pytest.fail("played again"))
     (out / "manifest.json").unlink()
     with pytest.raises(InputError, match=r"parquet' is damaged or not of this evaluation"):
         evaluate(config("linucb", "oracle", seed=1), out, workers=1)
@@ -262,6 +300,8 @@ def test_storing_draws_nothing_and_figures_go_with_their_results(out, figure):
     evaluate(config("linucb", "oracle"), out, workers=1)
     assert (out / "regret.png").read_bytes() == figure
     evaluate(config("linucb"), out, workers=1)
+    assert (out / "regret.png").read_bytes() == figure
+    evaluate(config("random"), out, workers=1)
     assert not list(out.glob("*.png"))
 
 
@@ -276,9 +316,9 @@ def test_a_figure_is_read_as_png_alone(tmp_path, monkeypatch):
 def test_a_file_that_comes_during_a_run_stays(out, figure):
     theirs = out / "regret-keep.png"
     (out / "regret.png").write_bytes(figure)
-    with store.open_folder(out, plan(config("random"))) as folder:
+    with store.open_folder(out, plan(config("random"))) as (folder, manifest):
         theirs.write_bytes(b"mine")
-        store.finish(folder, plan(config("random")))
+        store.finish(folder, manifest)
     assert theirs.read_bytes() == b"mine"
     assert not (out / "regret.png").exists()
 
@@ -287,7 +327,7 @@ def test_an_agent_is_played_again_when_its_code_or_weights_change(tmp_path, monk
     path, played = tmp_path / "their_edits.py", []
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # the edits are of the same size and second
-    monkeypatch.setattr(harness, "play", lambda cell, owner: played.append(cell.agent) or play(cell, owner))
+    monkeypatch.setattr(harness, "play", lambda cell, owner, given: played.append(cell.agent) or play(cell, owner))
 
     def results(action):
         path.write_text(EDITED.format(action=action))
@@ -343,11 +383,15 @@ def test_cells_of_a_block_must_agree_on_the_tasks(out):
         load_results(out)
 
 
-def test_what_an_earlier_command_asked_for_does_not_stay(out, monkeypatch):
-    monkeypatch.setattr(harness, "play", lambda cell, owner: Played(cell, error="no"))
+def test_an_agent_that_never_played_is_forgotten_by_the_next_command(out, monkeypatch):
+    monkeypatch.setattr(harness, "play", lambda cell, *_: Played(cell, error="no"))
     found = evaluate(config("random"), out, workers=1)
-    assert found.records == {}
-    assert {p.name for p in out.iterdir()} == {"manifest.json", "cells", "times"}
+    assert list(found.records[SMALL]) == ["linucb", "oracle"]
+    assert {cell.agent for cell in found.missing} == {"random"}
+    assert {p.name for p in out.iterdir()} == {"manifest.json", "cells", "times", "results.parquet"}
+    found = evaluate(config("linucb"), out, workers=1)
+    assert found.missing == ()
+    assert found.manifest["agents"] == ["linucb", "oracle"]
 
 
 def test_an_unfinished_agent_is_missing_from_the_records(out):
@@ -474,7 +518,7 @@ def test_a_link_that_is_planted_while_cells_are_played_is_not_followed(tmp_path,
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
 
-    def plant(cell, owner):
+    def plant(cell, owner, given):
         (tmp_path / "out" / "cells").symlink_to(elsewhere)
         return play(cell, owner)
 
@@ -505,3 +549,32 @@ def test_what_is_no_path(place):
     for call in (lambda: evaluate(config("linucb"), place), lambda: load_results(place)):
         with pytest.raises(InputError, match="out must be a path, got"):
             call()
+
+
+def test_propensities_are_kept_on_request(out, tmp_path):
+    asked = config("random", "lints(votes=4)", propensities=True)
+    found = evaluate(asked, tmp_path / "asked", workers=1)
+    record, plain = found.records[SMALL]["random"], load_results(out).records[SMALL]["linucb"]
+    assert plain.propensities is None
+    np.testing.assert_allclose(record.propensities, 1 / 3, rtol=1e-6)
+    assert {*found.records[SMALL]["lints(votes=4)"].propensities.flat} <= {0.25, 0.5, 0.75, 1.0}
+    again = load_results(tmp_path / "asked").records[SMALL]["random"]
+    assert np.array_equal(again.propensities, record.propensities)
+    assert "propensities" in pq.read_table(tmp_path / "asked" / "results.parquet").column_names
+    evaluate(asked, tmp_path / "asked", workers=1)  # the same command goes on
+    for there, here in ((tmp_path / "asked", config("random")), (out, config("linucb", propensities=True))):
+        with pytest.raises(InputError, match=r"propensities is (True there, None|None there, True) here"):
+            evaluate(here, there, workers=1)
+    (cell, *_) = sorted((tmp_path / "asked" / "cells").glob("*.parquet"))
+    table, label = read_table(cell)
+    cell.write_bytes(table_bytes(table.drop_columns("propensities"), label))
+    with pytest.raises(InputError, match="is damaged or not of this evaluation"):
+        load_results(tmp_path / "asked")
+
+
+def test_agents_that_cannot_tell_propensities_are_refused(tmp_path, monkeypatch):
+    (tmp_path / "silent.py").write_text(EDITED.format(action=0))
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match="which agent 'silent:Same' does not have"):
+        evaluate(config("random", "silent:Same", propensities=True), tmp_path / "new", workers=1)
+    assert not (tmp_path / "new").exists()

@@ -12,6 +12,7 @@ from gents_gym.models.contexts import (
     default_contexts,
     pick_bank,
     pick_given,
+    pick_own,
     pick_seen,
 )
 
@@ -57,6 +58,13 @@ def test_the_ends_of_the_urn(sources, chances):
     assert_frequencies(pick_seen(sources, MANY, 1, rngs()), chances)
 
 
+@pytest.mark.parametrize("alpha", [0.0, np.inf])
+def test_own_contexts_outweigh_the_bank_whatever_its_mass(alpha):
+    picks = pick_own(Sources(4, 24, 0, alpha), MANY, 1, rngs())
+    own = {-1 - i: 1 / 32 for i in range(24)}
+    assert_frequencies(picks, {**own, **dict.fromkeys(range(4), 1 / 16)})  # the bank's share is 8 of 32
+
+
 def test_known_contexts_come_in_order_and_then_the_default():
     sources = Sources(3, 2, 5, 0.0)
     picks = pick_given(sources, 3, 2, rngs())
@@ -93,4 +101,4 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(InputError, match="unknown context model 'sen'; did you mean 'seen'"):
         check_contexts("sen")
     assert check_contexts(None) is None
-    assert [check_contexts(name) for name in CONTEXT_MODELS] == [None] * 3
+    assert [check_contexts(name) for name in CONTEXT_MODELS] == [None] * 4

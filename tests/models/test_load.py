@@ -11,6 +11,7 @@ import torch
 
 import gents_gym
 from gents_gym import InputError, RowSets, TaskInfo, load_model, make_agent, make_tasks, preset_config, rollout
+from gents_gym.likelihoods import BERNOULLI, GAUSSIAN, Categorical
 from gents_gym.models.exact import ExactModel
 from gents_gym.models.filter import FilterModel
 from gents_gym.models.load import (
@@ -26,6 +27,7 @@ from gents_gym.models.load import (
 )
 from gents_gym.testing import check_model
 from gents_gym.training.folder import train_to_folder
+from gents_gym.types import Feedback
 
 THEIR_MODULE = '''
 from dataclasses import dataclass
@@ -199,7 +201,7 @@ def test_names_of_models():
     assert {"synthetic-filter", "news-filter"} <= {*bundled_family("filter")} <= {*bundled_models()}
     assert [folder.name for folder in model_folders("filter")] == bundled_family("filter")
     assert [folder.name for folder in model_folders("synthetic-paper")] == ["synthetic-paper"]
-    for name in ("filter", "exact", "synthetic-filter"):
+    for name in ("filter", "exact", "untrained", "synthetic-filter"):
         assert check_model_name(name) is None
     with pytest.raises(InputError, match="unknown model, and no folder: 'filtr'; did you mean 'filter'"):
         check_model_name("filtr")
@@ -228,3 +230,35 @@ def test_a_model_is_taken_as_it_is():
     assert isinstance(belief, gents_gym.Belief)
     with pytest.raises(InputError, match="model must be a model, not a class"):
         as_model(FilterModel)
+
+
+def test_an_untrained_filter_is_bayesian_regression_with_a_standard_normal_prior():
+    """Gaussian outcomes, against the posterior in closed form; contexts to come are the task's own."""
+    rng = np.random.default_rng(0)
+    info = TaskInfo(np.ones((1, 2, 3), np.float32), 2, 4, 9, likelihood=GAUSSIAN)
+    _, belief = begin_belief("untrained", info, [rng])
+    contexts = rng.normal(size=(8, 1, 4)).astype(np.float32)
+    outcomes, actions = rng.normal(size=8).astype(np.float32), np.arange(8) % 2
+    for t in range(8):
+        belief.decide(contexts[t], actions[[t]])
+        belief.observe(Feedback(np.array([0]), np.array([t]), outcomes[[t]]))
+    x = np.concatenate([np.ones((8, 1)), contexts[:, 0]], axis=1)
+    new = np.array([1, 0.3, -1, 0.5, 2])
+    expected = []
+    for action in range(2):
+        rows, y = x[actions == action], outcomes[actions == action]
+        noise = 1 + 1e-4  # LEAST_NOISE is added to the variance 1
+        expected.append(new @ np.linalg.solve(rows.T @ rows / noise + np.eye(5), rows.T @ y / noise))
+    found = belief.expected(new[None, 1:].astype(np.float32))
+    assert found[0] == pytest.approx(expected, abs=1e-5)
+    imagined = belief.complete(contexts[0]).contexts[0, 0]
+    assert {*map(tuple, imagined.tolist())} <= {*map(tuple, contexts[:, 0].tolist())}
+
+
+def test_an_untrained_filter_has_the_tasks_sizes():
+    for likelihood in (BERNOULLI, GAUSSIAN, Categorical(3)):
+        info = TaskInfo(np.ones((2, 3, 6), np.float32), 3, 7, 9, likelihood=likelihood)
+        model, belief = begin_belief("untrained", info, [np.random.default_rng(i) for i in range(2)])
+        assert model.likelihood == likelihood
+        expected = belief.expected(np.ones((2, 7), np.float32))
+        assert np.allclose(expected, expected[0, 0])  # nothing tells the actions apart

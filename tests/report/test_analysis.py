@@ -6,16 +6,9 @@ from scipy import stats
 from gents_gym import Rollout
 from gents_gym.checks import InputError
 from gents_gym.cli.summary import summary_table
+from gents_gym.evaluation.measures import measures, poor_yardstick, totals
 from gents_gym.evaluation.store import Evaluation
-from gents_gym.report.analysis import (
-    curve,
-    distribution,
-    measures,
-    poor_yardstick,
-    rliable_scores,
-    summary_rows,
-    totals,
-)
+from gents_gym.report.analysis import choose_baseline, curve, distribution, lift, rliable_scores, summary_rows
 from gents_gym.report.tables import to_markdown
 
 REGRETS = ("oracle", "expected", "best")
@@ -50,6 +43,37 @@ def test_rows_agree_with_pandas_and_scipy():
             assert row[f"{measure}_median"] == pytest.approx(sums.median())
             assert row[f"{measure}_q90"] == pytest.approx(sums.quantile(0.9))
             assert row[f"{measure}_q99"] == pytest.approx(sums.quantile(0.99))
+            assert row[f"{measure}_q01"] == pytest.approx(sums.quantile(0.01))
+        assert row["reward_per_decision"] == pytest.approx(found.rewards.mean())
+
+
+def test_lift_is_the_ratio_of_means_and_its_error_is_right():
+    """The spread of the lifts of many samples is what one sample's s.e. says."""
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(400):
+        hard = rng.gamma(4, size=(50, 1))  # tasks differ, and both agents meet the same
+        pair = [Rollout(np.zeros((50, 1), int), gain * hard + rng.normal(size=(50, 1))) for gain in (3, 2)]
+        found.append(lift(*pair))
+    lifts, errors = np.array(found).T
+    assert lifts.mean() == pytest.approx(0.5, abs=0.01)
+    assert errors.mean() == pytest.approx(lifts.std(), rel=0.1)
+    one, other = record(0), record(1)
+    assert lift(one, other)[0] == pytest.approx(one.rewards.mean() / other.rewards.mean() - 1)
+    assert lift(other, other) == (0, 0)
+    worthless = Rollout(np.zeros((2, 1), int), np.array([[1.0], [-1.0]]))
+    assert np.isnan(lift(one, worthless)).all()
+    assert np.isnan(lift(Rollout(np.zeros((1, 1), int), np.ones((1, 1))), worthless)).all()
+
+
+def test_the_baseline_is_random_or_the_least():
+    records = {"a": record(0), "random": record(1), "b": record(2)}
+    assert choose_baseline(records) == "random"
+    del records["random"]
+    least = min(records, key=lambda name: records[name].rewards.mean())
+    assert choose_baseline(records) == least
+    records[least] = record(0 if least == "a" else 2, privileged=True)
+    assert choose_baseline(records) != least
 
 
 def test_what_all_agents_have_is_measured():

@@ -17,17 +17,26 @@ from gents_gym.evaluation.grid import EvaluationConfig
 from gents_gym.evaluation.harness import evaluate
 from gents_gym.evaluation.store import Evaluation, load_results
 from gents_gym.report import report
-from gents_gym.report.report import page, page_data, write_report
+from gents_gym.report.report import write_report
+from gents_gym.report.wishes import Wishes, apply
 
 SMALL = "gents_gym/Synthetic-v0(horizon=12)"
 AGENTS = ("random", "linucb", "lints", "oracle")
 FILES = {"report.html", "table.csv", "table.md", "comparisons.csv", "files.json"} | {
-    f"{name}.{form}" for name in ("regret", "distribution") for form in ("png", "svg")
+    f"{name}.{form}" for name in ("regret", "distribution") for form in ("png", "svg", "pdf")
 }
 BROWSER = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
 in_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium here (Debian: apt-get install chromium)")
+
+
+def page(found, wishes=report.AS_IS):
+    return report.page(apply(found, wishes))
+
+
+def page_data(found, wishes=report.AS_IS):
+    return report.page_data(apply(found, wishes))
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +55,7 @@ def results(played, tmp_path):
 def quick(monkeypatch):
     """Figures that take no time; they tell what they are of."""
     for name in ("draw_regret", "draw_distribution"):
-        monkeypatch.setattr(report, name, lambda records, env, form: repr((env, form, *records)).encode())
+        monkeypatch.setattr(report, name, lambda records, env, form, *_: repr((env, form, *records)).encode())
 
 
 def evaluation(names, n_tasks=30, horizon=400, privileged=(), environments=("env",), regrets=("oracle", "expected")):
@@ -89,7 +98,7 @@ def test_an_evaluation_goes_on_beside_its_report(results, quick):
 
 
 def test_another_folder_and_several_environments(results, quick, tmp_path):
-    evaluate(EvaluationConfig(("random",), (SMALL, f"{SMALL[:-3]}3)"), tasks=20, block=10), results, workers=1)
+    evaluate(EvaluationConfig(("random",), (f"{SMALL[:-3]}3)",), tasks=20, block=10), results, workers=1)
     folder = write_report(results, tmp_path / "elsewhere" / "new").parent
     assert folder == tmp_path / "elsewhere" / "new"
     assert len(list(folder.glob("regret-*.png"))) == len(list(folder.glob("distribution-*.svg"))) == 2
@@ -134,7 +143,7 @@ def test_a_report_does_not_go_between_the_results(results, quick, place):
 def test_a_killed_report_is_written_again(results, quick, monkeypatch):
     write_report(results)
     whole = {path.name: path.read_bytes() for path in (results / "report").iterdir()}
-    evaluate(EvaluationConfig(("linucb",), (SMALL,), tasks=20, block=10), results, workers=1)
+    evaluate(EvaluationConfig(("linucb(alpha=2.0)",), (SMALL,), tasks=20, block=10), results, workers=1)
     write, written = report.write_whole, []
 
     def stop(path, data):
@@ -151,9 +160,11 @@ def test_a_killed_report_is_written_again(results, quick, monkeypatch):
     assert now["report.html"] != whole["report.html"]
     assert now["regret.png"] == whole["regret.png"]
     write_report(results)
-    evaluate(EvaluationConfig(AGENTS, (SMALL,), tasks=20, block=10), results, workers=1)
-    write_report(results)
-    assert whole == {path.name: path.read_bytes() for path in (results / "report").iterdir()}
+    again = {path.name: path.read_bytes() for path in (results / "report").iterdir()}
+    assert again.keys() == whole.keys()
+    assert again["report.html"] == now["report.html"]
+    write_report(results, results.parent / "elsewhere")
+    assert again == {path.name: path.read_bytes() for path in (results.parent / "elsewhere").iterdir()}
 
 
 def test_unfinished_agents_are_named(results, quick):
@@ -247,7 +258,10 @@ const look = (name) => { seen[name] = {
   rows: texts('#table tbody th'), cells: texts('#table tbody td.chosen'), forest: texts('#forest tbody th'),
   badges: texts('#forest .badge'), matrix: all('#matrix tbody td').map((e) => e.className),
   headline: texts('#headline')[0], title: texts('#curves-title')[0], address: location.hash,
-  points: all('#curves .curve').map((e) => e.points.length),
+  points: all('#curves .curve').map((e) => e.points.length), chips: texts('#agents button'),
+  ends: texts('#curves text.end').map((t) => t.slice(0, t.length / 2)),
+  lifts: all('#table tbody tr').map((e) => e.cells[e.cells.length - 2].firstChild.textContent),
+  heads: texts('#table thead th'),
 }; };
 const click = (id) => document.getElementById(id).click();
 """
@@ -284,6 +298,13 @@ seen.tip = texts('#curves .tip td'); seen.tipTitle = texts('#curves .tip b')[0];
         for t in (totals[name] for name in by_mean)
     ]
     assert start["cells"] == "|".join(shown).replace("-", "−").split("|")
+    assert start["chips"] == by_mean[::-1]  # as the curves end, from top to bottom
+    assert start["ends"] == [label[name] for name in by_mean[::-1]]
+    earned = {name: record.rewards.mean(axis=1) for name, record in records.items()}
+    ratio = {name: earned[name].mean() / earned["random"].mean() - 1 for name in AGENTS}
+    assert start["lifts"] == [
+        f"{100 * ratio[name]:+.1f} %".replace("+0.0", "0.0").replace("-", "−") for name in by_mean
+    ]
     best = next(name for name in by_mean if name != "oracle")
     assert start["headline"].startswith(f"{best} has the lowest mean expected regret, {totals[best].mean():.2f} ± ")
     assert start["forest"] == [label[name] for name in by_mean if name != best]
@@ -307,6 +328,9 @@ seen.tip = texts('#curves .tip td'); seen.tipTitle = texts('#curves .tip b')[0];
     assert seen["by tail, turned"]["rows"] == by_tail[::-1]
     assert seen["reward"]["title"] == "Cumulative reward"
     assert seen["reward"]["headline"].startswith(f"{best} has the highest mean reward")
+    assert seen["reward"]["heads"][3:5] == ["10\u00a0%", "1\u00a0%†"]  # the bad tail of a reward is the low one
+    lowest = [np.quantile(records[name].rewards.sum(axis=1), 0.1) for name in by_mean]
+    assert {f"{value:.2f}" for value in lowest} <= set(seen["reward"]["cells"])
 
     against = seen["against random"]
     realised = {name: record.regret["oracle"].sum(axis=1) for name, record in records.items()}
@@ -362,6 +386,80 @@ def test_long_names_leave_room_for_provenance_on_a_phone(tmp_path):
     assert_well(dom)
     assert seen["over"] <= 0
     assert max(seen["heights"]) < 150
+
+
+LONG = [f"package.module:Agent(model=synthetic-filter-{i}, policy=least-squares, samples={i})" for i in range(9)]
+OVER = """
+const limit = document.documentElement.clientWidth;
+seen.over = [...document.querySelectorAll('.scroll')].map((e) => e.scrollWidth - e.clientWidth);
+seen.page = document.documentElement.scrollWidth - limit;
+const boxes = [...document.querySelectorAll('#curves text.end')].map((e) => e.getBoundingClientRect());
+seen.outside = boxes.filter((box) => box.right > limit || box.left < 0).length;
+seen.ends = boxes.length;
+const meet = (a, b) => a.top < b.bottom - 2 && b.top < a.bottom - 2;
+seen.overlap = boxes.filter((a, i) => boxes.some((b, j) => j < i && meet(a, b))).length;
+seen.legend = document.querySelectorAll('#curves .legend .name').length;
+"""
+
+
+@in_browser
+@pytest.mark.parametrize(("width", "named"), [(1300, 9), (500, 0)])
+def test_long_names_wrap_and_nothing_falls_off_the_edge(tmp_path, width, named):
+    found = evaluation(LONG, horizon=20, regrets=("oracle", "expected", "best"))
+    dom, seen = open_page(page(found), tmp_path, OVER, width=width)
+    assert_well(dom)
+    assert (seen["page"], seen["outside"], seen["overlap"]) == (0, 0, 0)
+    assert (seen["ends"], seen["legend"]) == (named, 9 - named)
+    if width == 1300:
+        assert max(seen["over"]) <= 0
+
+
+@in_browser
+def test_titles_and_names_of_agents_are_shown_as_text(tmp_path):
+    bad = "<img src=x onerror=document.title='bad'>"
+    wishes = Wishes(bad, {"a": f"A {bad}"}, only=("b", "a"), baseline="a")
+    shown = f"{LOOK} look('start'); seen.title = texts('h1')[0]; seen.base = document.getElementById('baseline').value"
+    dom, seen = open_page(page(evaluation(["a", "b", "c"]), wishes), tmp_path, shown)
+    assert_well(dom)
+    assert seen["title"] == bad
+    assert seen["start"]["rows"] == [f"A {bad}", "b"]
+    assert seen["base"] == "1"
+    assert "<img" not in dom
+    assert "<title>bad</title>" not in dom
+    assert "<title>&lt;img" in dom
+
+
+def test_wishes_show_in_all_files(results, quick):
+    names = {"linucb": "Lin_UCB", "lints": "Thompson"}
+    folder = write_report(results, wishes=Wishes("My *title*", names, ("lints", "linucb"), "lints")).parent
+    table = (folder / "table.md").read_text()
+    assert table.startswith("# My \\*title\\*\n")
+    assert "lift over Thompson" in table
+    assert "Lin\\_UCB" in table
+    assert "random" not in table
+    csv = (folder / "table.csv").read_text().splitlines()
+    assert [line.split(",")[1:2] + line.split(",")[-1:] for line in csv[1:]] == [
+        ["Thompson", "lints"],
+        ["Lin_UCB", "linucb"],
+    ]
+    assert "Lin_UCB" in (folder / "comparisons.csv").read_text()
+    assert (folder / "regret.png").read_bytes() == repr(("My *title*", "png", "Thompson", "Lin_UCB")).encode()
+
+
+@pytest.mark.parametrize(
+    ("wishes", "message"),
+    [
+        (Wishes(title=" "), "title must be a text that is not empty, got ' '"),
+        (Wishes(names={"linucb": "lints"}), "names must differ from each other, got 'lints' for two agents"),
+        (Wishes(only=("linucbb",)), "unknown agent 'linucbb'; did you mean 'linucb'"),
+        (Wishes(baseline="nope"), "unknown baseline 'nope'"),
+        (Wishes(regrets=("bst",)), "unknown regret 'bst'; did you mean 'best'"),
+    ],
+)
+def test_wishes_that_cannot_be_met(results, wishes, message):
+    with pytest.raises(InputError, match=message):
+        write_report(results, wishes=wishes)
+    assert not (results / "report").exists()
 
 
 @in_browser

@@ -33,10 +33,25 @@ def test_markdown_is_a_table():
     lines = to_markdown("my_env", records).splitlines()
     assert lines[0] == "### my\\_env"
     rows = [line for line in lines if line.startswith("|")]
-    assert {line.replace(r"\|", "").count("|") for line in rows} == {17}
+    assert {line.replace(r"\|", "").count("|") for line in rows} == {21}
     assert rows[2].startswith(r"| a\|b | 40 | ")
     assert rows[3].startswith(r"| \*c\* \<d\> (privileged) | 40 | ")
     sums = records["a|b"].regret["oracle"].sum(axis=1)
     assert f"| {sums.mean():.2f} ± {stats.sem(sums):.2f} | {np.median(sums):.2f} |" in rows[2]
     assert rows[2].endswith("| 1.0000 |")
     assert rows[3].endswith("| – |")
+    assert "99 %†" in rows[0]
+    assert "| reward | median | 10 % | 1 %† | reward / decision | ms / decision |" in rows[0]
+    low = np.quantile(records["a|b"].rewards.sum(axis=1), 0.1)
+    assert f"| {low:.2f} |" in rows[2]
+    assert "† of 40 tasks, the 99 % quantile is nearly the maximum." in lines[-1]
+    assert "† of 40 tasks, the 1 % quantile is nearly the minimum." in lines[-1]
+
+
+def test_markdown_has_the_lift_over_a_baseline():
+    records = {"a": record(0), "b_c": record(1)}
+    rows = to_markdown("env", records, "b_c").splitlines()
+    assert "| lift over b\\_c |" in rows[2]
+    gain = 100 * (records["a"].rewards.mean() / records["b_c"].rewards.mean() - 1)
+    assert f"| {gain:.1f} ± " in rows[4]
+    assert "| 0.0 ± 0.0 % |" in rows[5]

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,11 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from gents_gym import InputError, RowSets, load_model, preset_config, registry
+from gents_gym import InputError, Logs, RowSets, load_model, preset_config, registry
 from gents_gym.likelihoods import BERNOULLI
 from gents_gym.models.exact import ExactModel
 from gents_gym.tasks.synthetic import Synthetic
-from gents_gym.training.folder import split_actions, train_to_folder
+from gents_gym.training.folder import split_actions, split_time, train_to_folder
 from gents_gym.training.losses import draw_losses_by_step, measure
 from gents_gym.training.yardsticks import judge, measure_yardsticks
 
@@ -224,6 +225,16 @@ def test_splits_share_no_action():
     assert not features[0] & features[1]
     with pytest.raises(InputError, match="data must have at least 2 actions"):
         split_actions(ROWS.choose(np.array([0])), 0.2, 0)
+
+
+def test_the_latest_rows_of_a_log_validate():
+    times, actions = np.arange(10.0), np.array([0, 1, 0, 1, 0, 1, 0, 1, 2, 2])
+    logs = Logs(actions, times[:, None], np.arange(10) % 2, np.arange(3)[:, None], times=times)
+    rows, held_out = split_time(logs, 0.2)
+    assert sorted(rows.contexts[:, 0]) == [*range(8)]
+    assert (held_out.contexts[:, 0].tolist(), held_out.action_features.tolist()) == ([8, 9], [[2]])
+    with pytest.raises(InputError, match="a split by time needs the role time, got none"):
+        split_time(replace(logs, times=None), 0.2)
 
 
 def test_losses_are_measured_on_the_same_rows(tmp_path):

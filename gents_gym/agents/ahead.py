@@ -1,0 +1,53 @@
+"""What agents share that can say with which probabilities they play: decisions kept ahead of ``act``, and votes."""
+
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+import numpy as np
+
+Found = TypeVar("Found")
+DEFAULT_VOTES = 32  # decisions behind a vote share, the one that is played among them
+
+
+class Ahead(Generic[Found]):
+    """What a decision is made of, drawn once: when its probabilities are asked for, or else in ``act``.
+
+    So an agent draws the same numbers in the same order whether or not it is asked.
+    """
+
+    def __init__(self, find: Callable[[np.ndarray], Found]) -> None:
+        """Take the function that draws or computes it in contexts (B, D)."""
+        self._find = find
+        self._kept: tuple[np.ndarray, Found] | None = None  # contexts, and what was found in them
+
+    def look(self, context: np.ndarray) -> Found:
+        """Return what the decision to come is made of, and keep it for ``act``."""
+        if self._kept is None or not np.array_equal(context, self._kept[0]):
+            self._kept = np.array(context), self._find(context)
+        return self._kept[1]
+
+    def take(self, context: np.ndarray) -> Found:
+        """Return it for ``act``, and keep it no longer: the next decision may have the same contexts."""
+        found = self._find(context) if self._kept is None else self.look(context)
+        self._kept = None
+        return found
+
+
+def one_hot(action: np.ndarray, n_actions: int) -> np.ndarray:
+    """Return probabilities (B, A) of 1 for the actions (B,)."""
+    return (action[:, None] == np.arange(n_actions)).astype(np.float64)
+
+
+def vote_share(votes: Iterable[np.ndarray]) -> np.ndarray:
+    """Return the mean of votes, (B, A) each, every one of which sums to 1 over actions."""
+    counted = list(votes)
+    return np.asarray(sum(counted) / len(counted))
+
+
+def draw_actions(probabilities: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    """Return actions (B,) drawn from probabilities (B, A) by uniform numbers (B,) in [0, 1)."""
+    steps = np.cumsum(probabilities, axis=1)  # (B, A)
+    action = (steps <= uniform[:, None] * steps[:, -1:]).sum(axis=1)
+    # Rounding may lead to the end: the last action of some probability is there.
+    last = probabilities.shape[1] - 1 - (probabilities[:, ::-1] > 0).argmax(axis=1)
+    return np.minimum(action, last)

@@ -1,0 +1,69 @@
+"""The agent that ``gents-gym tune`` chose for the tasks at hand, by playing tasks that the model imagined."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gents_gym.agents.base import Resettable
+from gents_gym.agents.on_model import DEFAULT_MODEL
+from gents_gym.checks import check_integer
+from gents_gym.construct import agent_ids, make_agent
+from gents_gym.models.load import fitting_model
+from gents_gym.models.tuned import check_law, find_tuned, tuned_entry, tuned_files
+from gents_gym.specs import check_registered
+from gents_gym.types import Agent, Resolves, Selective, TaskInfo
+
+
+@dataclass
+class Auto(Resettable):
+    """Plays the agent that was tuned for the model, the number of actions, the horizon and the contexts to come."""
+
+    model: str | Path | None = None  # a preset, a model's id or folder, or a folder of tune; None: what ``tuned`` names
+    tuned: str | Path | None = None  # a tuned.json, or its folder; None: the one in the model's folder
+    contexts: str | float | None = None  # the law of contexts to come, as in tune; None: the model's own
+    horizon: int | None = None  # T, if tasks do not tell it
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        self._name, self._path = find_tuned(self.model, self.tuned, DEFAULT_MODEL)
+        check_law(self.contexts)
+        if self.horizon is not None:
+            check_integer("horizon", self.horizon, 1)
+
+    @property
+    def weight_files(self) -> list[Path]:
+        """The files that decide what is played, for records."""
+        return tuned_files(self._name, self._path)
+
+    def resolve(self, info: TaskInfo) -> str:
+        """Return the agent that plays these tasks, and the policy class that it fits, as a text."""
+        spec, agent = self._choose(info)
+        return f"{spec}, {agent.resolve(info)}" if isinstance(agent, Resolves) else spec
+
+    def check(self, info: TaskInfo) -> None:
+        """Raise unless an agent is tuned for tasks like the first of these, and can play them."""
+        agent = self._choose(info)[1]
+        if isinstance(agent, Selective):
+            agent.check(info)
+
+    def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
+        """Face B new tasks with the agent that was tuned for such."""
+        self._agent = self._choose(info)[1]
+        self._agent.reset(info, rngs)
+
+    def act(self, context: np.ndarray) -> np.ndarray:
+        """Return the chosen agent's actions (B,)."""
+        return self._agent.act(context)
+
+    def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Hand the outcomes on to the chosen agent."""
+        self._agent.observe(context, action, outcome)
+
+    def _choose(self, info: TaskInfo) -> tuple[str, Agent]:
+        """Return the spec of the agent that was tuned for such tasks, and the agent."""
+        folder, model = fitting_model(self._name, info)
+        entry = tuned_entry(self._path, folder, model, info, self.horizon, self.contexts)
+        spec = check_registered("agent", entry["agent"], agent_ids())
+        return spec, make_agent(spec, model=model)

@@ -1,0 +1,134 @@
+"""A knowledge-gradient agent: it plays the prediction plus what the observation is worth to decisions to come."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gents_gym.agents.base import Resettable
+from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
+from gents_gym.agents.ties import Chooser, check_ties
+from gents_gym.checks import InputError, check_integer, check_memory, check_number
+from gents_gym.models.contexts import check_contexts
+from gents_gym.models.load import check_model_name
+from gents_gym.models.lookahead import look_ahead
+from gents_gym.types import Model, Outlook, TaskInfo
+
+COUNTS = 16 ** np.arange(6)  # numbers k of observations that are imagined, as far as decisions are left
+LEAST_SHARE = 1e-3  # a rate of free observations below it is taken for it: the formula divides by the rate
+
+
+@dataclass
+class GenKG(Resettable):
+    """Plays the action of the highest prediction plus what its observation is worth to decisions to come.
+
+    The score of action a in context x is
+
+        score(a) = E[R | a, x] + c · max over k of 1/k · Σ_{s=1}^{L-k} [G(k + ρs) - G(ρs)].
+
+    - L is the number of decisions left, this one among them.
+    - G(k) is what k more observations of a in x are worth to one later decision: the mean over imagined contexts of
+      E[best prediction after them] - best of the E[prediction after them].
+    - ρ is the rate at which the task teaches the same for nothing: the share of imagined contexts in which a has the
+      best prediction, each counted by the squared correlation of a's mean rewards there and in x. A greedy agent
+      learns G(ρs) in s decisions. If ρ = 0, the sum is the knowledge gradient's (L-k) G(k). If contexts vary, most
+      actions are played anyway, and little is gained by playing them now.
+
+    What is approximate: k = 1, 16, 256, ... up to L stand for all numbers; G is linear between them and constant
+    behind the last; the sum is an integral; k plays are taken to happen in the present context; decisions to come are
+    greedy and learn nothing but the k observations and what ρ says; few contexts are imagined. What G itself
+    approximates depends on the model: see :func:`gents_gym.models.lookahead.find_outlook`, and for the filter's
+    compiled kernel :func:`gents_gym.models.lookahead_kernel.look_ahead_filter`.
+    """
+
+    model: str | Model = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
+    c: float = 1.0  # weight of what an observation is worth; 0: greedy
+    contexts: str | None = "own"  # where imagined contexts come from: own, bank, seen, given; None: the model's default
+    size: int = 64  # imagined contexts per decision
+    discount: float | None = None  # decisions left are taken for at most 1 / (1 - discount); needed without a horizon
+    ties: str = "first"  # which of several equal actions is played: the first, or one at "random"
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_number("c", self.c, 0)
+        check_integer("size", self.size, 1)
+        if self.discount is not None and check_number("discount", self.discount, 0, above=True) >= 1:
+            raise InputError(f"discount must be below 1, got {self.discount}")
+        check_model_name(self.model)
+        check_contexts(self.contexts)
+        check_ties(self.ties)
+
+    def check(self, info: TaskInfo) -> None:
+        """Raise unless model and context model fit tasks like the first of these."""
+        first, rngs, context = first_task(info)
+        trial = replace(self)
+        trial.reset(first, rngs)
+        trial.act(context)
+
+    def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
+        """Face B new tasks."""
+        if info.horizon is None and self.discount is None and self.c > 0:
+            raise InputError("discount must be given where the horizon is not known, got None")
+        check_memory(4 * len(rngs) * self.size * (info.context_dim + info.n_actions), size=self.size, tasks=len(rngs))
+        self._held = BeliefHolder(self.model, info, rngs)
+        self._choose = Chooser(self.ties, rngs, info.n_actions)
+        self._info, self._time = info, 0
+
+    def act(self, context: np.ndarray) -> np.ndarray:
+        """Return the actions (B,) of the highest score."""
+        return self._choose(self.scores(context))
+
+    def scores(self, context: np.ndarray) -> np.ndarray:
+        """Return the scores, (B, D) to (B, A)."""
+        expected, left = self._held.expected(context), self._left()
+        if self.c == 0 or left < 2:
+            return expected
+        counts = COUNTS[left >= COUNTS]
+        outlook = look_ahead(self._held.belief, self._info, context, counts, self.size, self.contexts)
+        return expected + self.c * worth(outlook, counts, left)
+
+    def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Tell the model what was played and what came of it."""
+        self._held.observe(context, action, outcome)
+        self._time += 1
+
+    def _left(self) -> float:
+        """Return L."""
+        known = np.inf if self._info.horizon is None else self._info.horizon - self._time
+        return float(min(known, np.inf if self.discount is None else 1 / (1 - self.discount)))
+
+
+def worth(outlook: Outlook, counts: np.ndarray, left: float) -> np.ndarray:
+    """Return what one observation now is worth with ``left`` decisions left, (B, A): the best k's, per observation."""
+    gains = np.maximum.accumulate(np.maximum(outlook.gains.astype(np.float64), 0), axis=2)  # (B, A, n)
+    rate = np.maximum(outlook.shares.astype(np.float64), LEAST_SHARE)[..., None]  # (B, A, 1)
+    after = np.maximum(left - counts, 0)  # (n,)
+    free = rate * after  # (B, A, n)
+    curve = Curve(counts, gains)
+    total = (curve.integral(free + counts) - curve.integral(free) - curve.at_counts()) / rate
+    return np.asarray((total / counts).max(axis=2))
+
+
+class Curve:
+    """Functions of a number of observations: 0 at 0, linear between the counts, constant behind the last."""
+
+    def __init__(self, counts: np.ndarray, gains: np.ndarray) -> None:
+        """Take the values (B, A, n) at counts (n,)."""
+        zero = np.zeros_like(gains[..., :1])
+        self._at = np.concatenate([[0], counts])  # (n+1,)
+        self._values = np.concatenate([zero, gains], axis=2)
+        widths = np.diff(self._at)
+        areas = np.cumsum(widths * (self._values[..., 1:] + self._values[..., :-1]) / 2, axis=2)
+        self._areas = np.concatenate([zero, areas], axis=2)
+        self._slopes = np.concatenate([np.diff(self._values, axis=2) / widths, zero], axis=2)
+
+    def at_counts(self) -> np.ndarray:
+        """Return the integrals from 0 to each count, (B, A, n)."""
+        return self._areas[..., 1:]
+
+    def integral(self, end: np.ndarray) -> np.ndarray:
+        """Return the integrals from 0 to each end, (B, A, n)."""
+        piece = np.searchsorted(self._at, end, side="right") - 1
+        along = end - self._at[piece]
+        area, value, slope = (np.take_along_axis(p, piece, 2) for p in (self._areas, self._values, self._slopes))
+        return np.asarray(area + along * (value + along * slope / 2))

@@ -1,0 +1,111 @@
+"""Information-directed sampling: from several completed tables, the mixture of two actions that pays least to learn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gents_gym.agents.ahead import Ahead, draw_actions
+from gents_gym.agents.base import Resettable
+from gents_gym.agents.on_model import DEFAULT_MODEL
+from gents_gym.agents.ts_gen import TSGen
+from gents_gym.checks import check_integer, check_rngs
+from gents_gym.randomness import Draws
+from gents_gym.types import Model, PolicyClass, TaskInfo
+
+
+@dataclass
+class IDS(Resettable):
+    """Variance-based information-directed sampling (Russo and Van Roy 2018) from M completed tables.
+
+    A policy is fitted to each table; μ_a are its scores in the current context, and a* its action. With Δ_a the mean
+    of μ_a* - μ_a over tables and v_a the variance over a* of the mean of μ_a given a*, it draws its action from the
+    distribution π that minimises (Σ π_a Δ_a)² / Σ π_a v_a, which has at most two actions.
+
+    The information is about the best action in the current context alone. M tables tell nothing of actions that are
+    best in fewer than one of M, and noise in the means given a* adds to v_a.
+    """
+
+    model: str | Model = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
+    policy: str | PolicyClass | None = None  # the policy class that is fitted; None: the model's features decide
+    m: int | None = 64  # imputed rows per action; None: the whole table
+    samples: int = 8  # completed tables per decision
+    warm_start: bool = True  # whether fits are given the previous decision's solution
+    contexts: str | None = None  # where imagined contexts come from: bank, seen or given; None: the model's default
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_integer("samples", self.samples, 2)
+        self._sampler = TSGen(self.model, self.policy, self.m, self.samples, self.warm_start, self.contexts)
+
+    def resolve(self, info: TaskInfo) -> str:
+        """Return the policy class that is fitted in these tasks, as a text that names it."""
+        return self._sampler.resolve(info)
+
+    def check(self, info: TaskInfo) -> None:
+        """Raise unless model, policy class and context model fit tasks like the first of these."""
+        self._sampler.check(info)
+
+    def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
+        """Face B new tasks."""
+        self._sampler.reset(info, rngs)
+        self._uniform = Draws(check_rngs(rngs, len(info)), "random", 1)
+        self._mixture = Ahead(self._mix)
+
+    def act(self, context: np.ndarray) -> np.ndarray:
+        """Return the actions (B,)."""
+        return draw_actions(self._mixture.take(context), self._uniform.next()[:, 0])
+
+    def probabilities(self, context: np.ndarray) -> np.ndarray:
+        """Return the distribution that the action is drawn from, given the tables, (B, D) to (B, A)."""
+        return self._mixture.look(context).copy()  # what act draws from stays ours
+
+    def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Tell the model what was played and what came of it."""
+        self._sampler.observe(context, action, outcome)
+
+    def _mix(self, context: np.ndarray) -> np.ndarray:
+        return least_ratio(*regret_and_information(self._sampler.sample_scores(context)))
+
+
+def regret_and_information(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return expected regrets Δ and informations v of actions, from M tables' scores (B, M, A), as (B, A) each."""
+    is_best = scores.argmax(axis=2)[..., None] == np.arange(scores.shape[2])  # (B, M, A)
+    share = is_best.mean(axis=1)  # of tables in which an action is best, (B, A)
+    mean = scores.mean(axis=1)  # (B, A)
+    given = np.einsum("bmj,bma->bja", is_best / scores.shape[1], scores)  # (B, A, A), of tables where j is best
+    given /= np.where(share > 0, share, 1)[..., None]
+    information = (share[..., None] * (given - mean[:, None]) ** 2).sum(axis=1)  # (B, A)
+    regret = (scores.max(axis=2, keepdims=True) - scores).mean(axis=1)  # (B, A); 0 exactly if all tables agree
+    return regret, information
+
+
+def least_ratio(regret: np.ndarray, information: np.ndarray) -> np.ndarray:
+    """Return the distributions of least squared regret per information, (B, A) and (B, A) to (B, A).
+
+    The ratio is convex in the share q of one action of a pair, so its least is at 0, at 1 or at the root of its
+    derivative. No regret and no information is a ratio of 0: there is nothing to learn, and nothing to lose.
+    """
+    n_tasks, n_actions = regret.shape
+    tasks, columns = np.arange(n_tasks), np.arange(n_actions)
+    least, mixture = np.full(n_tasks, np.inf), np.zeros((n_tasks, n_actions))
+    mixture[tasks, regret.argmin(axis=1)] = 1  # if nothing tells of anything: no ratio is finite
+    for first in range(n_actions):
+        drop, gain = regret[:, [first]] - regret, information[:, [first]] - information  # (B, A), against each second
+        with np.errstate(divide="ignore", invalid="ignore"):
+            root = regret / drop - 2 * information / gain  # of the derivative in q
+        for q in (np.ones_like(regret), np.clip(np.nan_to_num(root, nan=1.0, posinf=1.0, neginf=0.0), 0, 1)):
+            ratio = _ratio(regret + q * drop, information + q * gain)  # (B, A)
+            second = ratio.argmin(axis=1)
+            better = ratio[tasks, second] < least
+            least = np.where(better, ratio[tasks, second], least)
+            share = q[tasks, second][:, None]
+            mixed = share * (columns == first) + (1 - share) * (columns == second[:, None])
+            mixture = np.where(better[:, None], mixed, mixture)
+    return mixture
+
+
+def _ratio(regret: np.ndarray, information: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = regret**2 / information
+    return np.where(regret <= 0, 0.0, np.where(information > 0, found, np.inf))

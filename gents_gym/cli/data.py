@@ -1,0 +1,32 @@
+"""The command about logs: data check."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from tyro.conf import OmitArgPrefixes, Positional
+
+from gents_gym.logs.roles import Roles
+
+
+@dataclass(frozen=True)
+class Data:
+    """Say what a log has and what is odd about it; nothing is written."""
+
+    verb: Positional[Literal["check"]]
+    """What to do: check."""
+    file: Positional[Path]
+    """A CSV or Parquet file with a row for each decision."""
+    roles: OmitArgPrefixes[Roles] = field(default_factory=Roles)
+    action_table: Path | None = None
+    """A file of the same kinds with a row for each action, which has the action features."""
+
+    def run(self) -> None:
+        """Check and print."""
+        from gents_gym.logs.check import check_data
+
+        has, odd = check_data(self.file, self.roles, self.action_table)
+        print("\n".join(has))
+        if not self.roles:
+            print("no roles are named: with --action, --outcome, --context and so on, their columns are checked too")
+        print("\n".join(odd) if odd else "nothing odd was found")

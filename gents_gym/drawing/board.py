@@ -1,0 +1,56 @@
+"""Lays out the figures of curves: panels side by side that share their axes, names at the right, a title above."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from gents_gym.drawing.canvas import FONT, MUTED, Picture, dress, plain
+from gents_gym.drawing.names import Name, draw_names, names_height, names_width, wrap
+
+LARGE, SMALL = 5.6, 3.7  # inches that one panel is wide, and each of several
+LEAST = 3.7  # inches that a panel is high
+LEFT, GAP, BOTTOM, EDGE, LINE = 0.75, 0.22, 0.55, 0.12, 0.19  # inches; the last is that of a line of text
+
+
+class Board:
+    """A figure with panels that share both axes, and names beside the last of them."""
+
+    def __init__(self, n_panels: int, names: Sequence[Name], title: str, notes: Sequence[str]) -> None:
+        """Make the figure.
+
+        Args:
+            n_panels: How many panels.
+            names: What will be named, for the room that it takes.
+            title: What is written above all of it.
+            notes: A line above each panel.
+        """
+        each = LARGE if n_panels == 1 else SMALL
+        self.height = max(LEAST, names_height(names))
+        width = LEFT + n_panels * each + (n_panels - 1) * GAP + names_width(names) + EDGE
+        heading, notes = wrap(title, int(13 * width)), [plain("\n".join(wrap(n, int(13 * each)))) for n in notes]
+        above = LINE * (1.2 * len(heading) + max(note.count("\n") + 1 for note in notes)) + EDGE
+        full = BOTTOM + self.height + above + EDGE
+        self.figure = Picture(figsize=(width, full), dpi=130)
+        FigureCanvasAgg(self.figure)
+        self.panels: list[Axes] = []
+        for i, note in enumerate(notes):
+            place = ((LEFT + i * (each + GAP)) / width, BOTTOM / full, each / width, self.height / full)
+            first = self.panels[0] if i else None
+            panel = self.figure.add_axes(place, sharex=first, sharey=first)
+            panel.set_title(note, fontsize=FONT, color=MUTED, loc="left")
+            panel.tick_params(labelsize=FONT, labelleft=not i)
+            dress(panel)
+            self.panels.append(panel)
+        self.figure.text(
+            LEFT / width, 1 - EDGE / full, plain("\n".join(heading)), fontsize=FONT + 2, va="top", ha="left"
+        )
+
+    def finish(self, x: str, y: str, names: Sequence[Name]) -> Picture:
+        """Label the axes, write the names, and return the figure."""
+        self.panels[0].set_ylabel(y, fontsize=FONT)
+        for panel in self.panels:
+            panel.set_xlabel(x, fontsize=FONT)
+            panel.margins(x=0)
+        draw_names(self.panels[-1], names, self.height)
+        return self.figure

@@ -1,0 +1,1 @@
+"""Answers from logs: what other agents would have earned, without playing them."""

@@ -1,0 +1,68 @@
+"""Checks the probabilities that an agent tells: asking changes nothing, and actions are played as often as they say."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from gents_gym.testing.contract import breach
+from gents_gym.testing.player import Player, check_same_actions
+from gents_gym.types import Tasks
+
+ASKED = 8  # decisions, at most, that are compared with and without asking
+N_ALIKE, COPIES, STEPS = 4, 48, 3  # tasks that are played often, how often, and for how many decisions
+LEVEL = 1e-6  # probability, at most, that one comparison fails of an agent that tells its probabilities rightly
+
+
+def check_propensities(player: Player, tasks: Tasks, played: np.ndarray) -> None:
+    """Raise where probabilities are no distributions, asking for them shows, or frequencies disagree with them."""
+    check_same_actions(
+        f"{player.name} plays otherwise when it is asked for probabilities",
+        played[:, :ASKED],
+        replace(player, steps=ASKED).play(tasks, range(len(tasks)), told=[]),
+        "the same tasks were played, and probabilities(context) was called before every act",
+        "draw what act will play first, keep it for act, and draw all else from children of the generators: "
+        "rngs[i].spawn(1)[0] in reset",
+    )
+    _check_frequencies(replace(player, steps=STEPS), tasks)
+
+
+def _check_frequencies(player: Player, tasks: Tasks) -> None:
+    """Raise where the same tasks, with other generators each time, are played otherwise than probabilities say."""
+    order = np.tile(np.arange(min(N_ALIKE, len(tasks))), COPIES)
+    told: list[np.ndarray] = []
+    actions = player.play(tasks, order.tolist(), streams=range(len(order)), told=told)  # (n, t)
+    chances = np.stack(told, axis=1)  # (n, t, A)
+    for what, expected, seen, variance in _comparisons(order, actions, chances):
+        if _tail(seen - expected, variance) < LEVEL:
+            raise breach(
+                f"{player.name} plays actions with other frequencies than its probabilities",
+                done=f"{len(np.unique(order))} tasks were played {COPIES} times each with different generators, "
+                f"{actions.shape[1]} decisions, and {what}",
+                expected=f"{expected:.1f} ± {np.sqrt(variance):.1f} by the probabilities",
+                seen=f"{seen:.1f}",
+                advice="return the probabilities with which act picks, or the share of draws that vote for an action, "
+                "with the draw that is played among them",
+            )
+
+
+def _comparisons(
+    order: np.ndarray, actions: np.ndarray, chances: np.ndarray
+) -> Iterator[tuple[str, float, float, float]]:
+    """Yield what is summed over decisions, in words, the sum that probabilities expect, the sum seen, its variance."""
+    played = actions[..., None] == np.arange(chances.shape[2])  # (n, t, A)
+    for task in np.unique(order):
+        mine = order == task
+        for action in range(chances.shape[2]):
+            p, count = chances[mine, :, action], float(played[mine, :, action].sum())
+            yield f"task {task}'s plays of action {action} were counted", p.sum(), count, (p * (1 - p)).sum()
+    # Too sharp or too flat distributions: large probabilities are played too rarely or too often.
+    mean = (chances**2).sum(axis=2)  # (n, t)
+    variance = ((chances**3).sum(axis=2) - mean**2).sum()
+    yield "probabilities of played actions were summed", mean.sum(), chances[played].sum(), max(variance, 0.0)
+
+
+def _tail(deviation: float, variance: float) -> float:
+    """Return Freedman's bound of the probability of such a sum of martingale differences of at most 1, either way."""
+    size = max(abs(deviation) - 1e-3, 0.0)  # probabilities may be in single precision
+    return float(2 * np.exp(-(size**2) / (2 * (variance + size / 3)))) if size else 1.0

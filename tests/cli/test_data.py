@@ -1,0 +1,21 @@
+"""The command ``gents-gym data check``."""
+
+import numpy as np
+
+
+def test_data_check_says_what_is_there_and_what_is_odd(capsys, tmp_path, command):
+    path = tmp_path / "site.csv"
+    rng = np.random.default_rng(0)
+    rows = [f"i{k % 3},{rng.normal():.3f},{rng.integers(2)},7\n" for k in range(90)]
+    path.write_text("item,u1,click,site\n" + "".join(rows))
+    assert command("data", "check", path, "--action", "item", "--outcome", "click", "--context", "u1", "site") == 0
+    shown = capsys.readouterr().out
+    assert "action           item: 3 actions" in shown
+    assert "Column 'site' is constant, 7" in shown
+    assert command("data", "check", path) == 0
+    assert "no roles are named" in capsys.readouterr().out
+    for words, message in (((tmp_path / "none.csv",), "data must be a Parquet or CSV file"), ((), "required")):
+        assert command("data", "check", *words) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert message in line
+    assert list(tmp_path.iterdir()) == [path]

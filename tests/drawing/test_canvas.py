@@ -1,0 +1,29 @@
+import io
+
+import pytest
+from matplotlib.image import imread
+
+from gents_gym.checks import InputError
+from gents_gym.drawing.canvas import METADATA, canvas, finish, plain, to_bytes
+
+
+def test_a_figure_in_every_form():
+    figure, panels = canvas(2, (4, 3), rows=2)
+    assert len(panels) == 4
+    panels[0].plot([1, 2], label="a")
+    for panel in panels:
+        finish(panel, "x", "y", "title")
+    assert [panel.get_legend() is not None for panel in panels] == [True, False, False, False]
+    assert imread(io.BytesIO(figure._repr_png_())).shape == (360, 480, 4)
+    heads = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+    for form in METADATA:
+        assert to_bytes(figure, form).startswith(heads[form])
+        assert b"gents_gym" in to_bytes(figure, form)
+    with pytest.raises(InputError, match="unknown form 'pgn'; did you mean 'png'"):
+        to_bytes(figure, "pgn")
+
+
+def test_text_is_shown_as_it_is():
+    assert plain("a$b$") == r"a\$b\$"
+    assert plain("_a").endswith("_a")
+    assert not plain("_a").startswith("_")
