@@ -21,7 +21,7 @@ def test_agents_by_id_options_and_class():
     ("spec", "message"),
     [
         ("linucbb", r"unknown agent 'linucbb'; did you mean 'linucb'\?"),
-        ("qqqqq", r"unknown agent 'qqqqq'; known: .*epsilon-greedy, .*greedy, lints, linucb"),
+        ("qqqqq", r"unknown agent 'qqqqq'; known: .*epsilon-greedy, .*greedy, .*lints, linucb"),
         ("linucb(alhpa=1)", r"option of agent 'linucb': unexpected keyword argument 'alhpa'; did you mean 'alpha'\?"),
         ("linucb(alpha=-1)", "alpha must be at least 0, got -1"),
         ("linucb(alpha=x)", "alpha must be a number, got 'x'"),

@@ -23,8 +23,13 @@ AGENTS = {  # the same in every picture
     "neural-linear-ts": "#6A3D9A",
     "softmax": "#8A4B2A",
     "random": "#767676",
+    "bayes-ucb": "#44AA99",
+    "gen-kg": "#882255",
+    "ids": "#332288",
+    "squarecb": "#AA4499",
+    "auto": "#117733",
 }
-OTHERS = ("#882255", "#44AA99", "#332288", "#A6961C", "#AA4499", "#117733", "#DDAA77")  # by a hash of the name
+OTHERS = ("#A6961C", "#C2608A", "#5A7FB8", "#8C8C3A", "#9A6FB0", "#C08A5A", "#4F8F6B")  # by a hash of the name
 DASHES: tuple[tuple[float, ...], ...] = (  # lengths on and off, in line widths; () is solid
     (),
     (5, 1.6),
