@@ -89,14 +89,25 @@ def make_tasks(tasks: str, /, **options: Any) -> TaskDistribution:
     """Make a task distribution from a registered id ("synthetic") or ``package.module:Class``.
 
     ``reward_fn`` may be given by id ("identity") or as ``package.module:function``, so that all
-    options are plain values.
+    options are plain values. A class that has no such option is refused with what to do.
     """
+    if "reward_fn" in options:
+        _check_reward_option(tasks)
     if isinstance(reward := options.get("reward_fn"), str):
         options["reward_fn"] = find("reward function", reward, registry.REWARDS)
     made = make_object("task distribution", tasks, registry.TASKS, options)
     if not isinstance(made, TaskDistribution):
         raise InputError(f"task distribution {tasks!r} must have sample and sample_actions, got {made!r}")
     return made
+
+
+def _check_reward_option(tasks: str) -> None:
+    """Raise unless a task distribution takes R."""
+    name, _ = parse_spec(tasks)
+    parameters = _parameters("task distribution", name, find("task distribution", name, registry.TASKS)).values()
+    if not any(p.name == "reward_fn" or p.kind is p.VAR_KEYWORD for p in parameters):
+        rule = "give its class the option, and hand it on to Tasks and ActionRows"
+        raise InputError(f"task distribution {tasks!r} takes no reward_fn: {rule}")
 
 
 def agent_ids() -> dict[str, str]:

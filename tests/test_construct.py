@@ -108,6 +108,28 @@ def test_a_reward_function_by_name():
         make_tasks("synthetic", n_action=3)
 
 
+class Plain:
+    """A task distribution without an option for R."""
+
+    def sample(self, seed, indices, split="test"):
+        raise NotImplementedError
+
+    def sample_actions(self, seed, indices, n_rows, split="train"):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("name", registry.TASKS)
+def test_every_registered_task_distribution_takes_a_reward_function(name):
+    tasks = make_tasks(name, reward_fn="half").sample(0, range(2))
+    assert np.array_equal(tasks.rewards, tasks.outcomes / 2)
+
+
+def test_a_task_distribution_without_a_reward_function_says_so():
+    make_tasks(f"{__name__}:Plain")
+    with pytest.raises(InputError, match="takes no reward_fn: give its class the option, and hand it on to Tasks and"):
+        make_tasks(f"{__name__}:Plain", reward_fn="half")
+
+
 def test_another_distribution_adds_agents(tmp_path):
     """A small distribution, installed by pip, brings an agent through the entry-point group."""
     source, target = tmp_path / "source", tmp_path / "target"

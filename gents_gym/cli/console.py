@@ -35,7 +35,7 @@ def progress_bar(counted: bool = True) -> "Progress":
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
-FIRST, EVERY = 20.0, 30.0  # seconds until the first line where there is no terminal, and between two of them
+FIRST, EVERY = 30.0, 30.0  # seconds until the first line where there is no terminal, and between two of them
 
 
 class Meter:

@@ -158,6 +158,8 @@ class Reproduce:
     Experiments that share it share what they play; an interrupted one goes on."""
     workers: int | None = None
     """Blocks of tasks played at once; none: one per core."""
+    regret: tuple[str, ...] = ()
+    """Panels of the regret figures: oracle, expected, best, reward, or all; none: the regret that matters most."""
 
     @property
     def folder(self) -> Path:
@@ -172,6 +174,7 @@ class Reproduce:
         from gents_gym.experiments.reproduce import reproduce
 
         out = self.folder
+        _check_regrets(self.regret)
         with meter() as shown:
 
             def train(model: str, training: Any, config: Any) -> None:
@@ -185,6 +188,7 @@ class Reproduce:
                 corpus=self.corpus,
                 seed=self.seed,
                 models=self.models,
+                regrets=self.regret,
                 on_epoch=train,
             )
         print(f"written to {out}: {page.name} and its figures")

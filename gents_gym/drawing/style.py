@@ -23,8 +23,13 @@ AGENTS = {  # the same in every picture
     "neural-linear-ts": "#6A3D9A",
     "softmax": "#8A4B2A",
     "random": "#767676",
+    "bayes-ucb": "#44AA99",
+    "gen-kg": "#882255",
+    "ids": "#332288",
+    "squarecb": "#AA4499",
+    "auto": "#117733",
 }
-OTHERS = ("#882255", "#44AA99", "#332288", "#A6961C", "#AA4499", "#117733", "#DDAA77")  # by a hash of the name
+OTHERS = ("#A6961C", "#C2608A", "#5A7FB8", "#8C8C3A", "#9A6FB0", "#C08A5A", "#4F8F6B")  # by a hash of the name
 DASHES: tuple[tuple[float, ...], ...] = (  # lengths on and off, in line widths; () is solid
     (),
     (5, 1.6),
@@ -34,6 +39,7 @@ DASHES: tuple[tuple[float, ...], ...] = (  # lengths on and off, in line widths;
     (8, 1.5, 1.2, 1.5, 1.2, 1.5),
 )
 MODELS = {"": 0, "filter": 0, "paper": 1, "exact": 2}  # dashes, the same in every picture
+DARK = 130  # brightness that lines on a dark page have at least
 SETTINGS = ("synthetic-", "news-")  # before the names of bundled models
 
 
@@ -56,8 +62,11 @@ class Look:
 
     @property
     def lifted(self) -> str:
-        """The color on a dark page."""
-        return mix(self.color, "#FFFFFF", 0.35)
+        """The color on a dark page, where dark ones are lifted."""
+        color = self.color if self.color != INK else "#E8EAED"
+        while _brightness(color) < DARK:
+            color = mix(color, "#FFFFFF", 0.1)
+        return color
 
 
 def looks(privileged: Mapping[str, bool]) -> dict[str, Look]:
@@ -97,6 +106,12 @@ def mix(color: str, other: str, share: float) -> str:
     """Return a color with a share of another one in it; colors are "#RRGGBB"."""
     pairs = [(int(color[i : i + 2], 16), int(other[i : i + 2], 16)) for i in (1, 3, 5)]
     return "#" + "".join(f"{round((1 - share) * one + share * two):02X}" for one, two in pairs)
+
+
+def _brightness(color: str) -> float:
+    """Return how bright a color looks, from 0 to 255."""
+    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    return 0.299 * red + 0.587 * green + 0.114 * blue
 
 
 def _parts(agent: str) -> tuple[str, str, dict[str, object]]:

@@ -1,6 +1,5 @@
 """The bake-off: every agent that can play on every bundled data set, ranked by reward."""
 
-import io
 import textwrap
 import time
 from collections.abc import Callable, Mapping
@@ -8,12 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from gents_gym.checks import InputError, check_choice, check_integer
-from gents_gym.drawing.canvas import METADATA
-from gents_gym.drawing.style import PALETTE, SOFTWARE
+from gents_gym.drawing.canvas import canvas, finish, to_bytes
+from gents_gym.drawing.style import SOFTWARE, looks
 from gents_gym.evaluation.environments import env_distribution
 from gents_gym.evaluation.grid import EvaluationConfig
 from gents_gym.evaluation.harness import evaluate
@@ -204,17 +201,12 @@ def _finding(ranks: Mapping[str, Rank]) -> str:
 
 def _draw(ranks: Mapping[str, Rank]) -> bytes:
     """Return a PNG of the average ranks with their intervals, the best at the top."""
-    figure = Figure(figsize=(9, 1.2 + 0.32 * len(ranks)), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
-    panel = figure.subplots()
-    for row, rank in enumerate(ranks.values()):
+    figure, (panel,) = canvas(1, (9, 1.2 + 0.32 * len(ranks)), dpi=130)
+    styles = looks(dict.fromkeys(ranks, False))
+    for row, (agent, rank) in enumerate(ranks.items()):
         bars = [[rank.mean - rank.low], [rank.high - rank.mean]]
-        panel.errorbar(rank.mean, row, xerr=bars, color=PALETTE[0], marker="o", capsize=3)
+        panel.errorbar(rank.mean, row, xerr=bars, color=styles[agent].color, marker="o", capsize=3)
     panel.set_yticks(range(len(ranks)), [LABELS.get(agent, agent) for agent in ranks], fontsize=8)
     panel.invert_yaxis()
-    panel.set_xlabel("average rank by reward, 1 is best, with 95 % intervals")
-    panel.grid(alpha=0.25)
-    panel.spines[["top", "right"]].set_visible(False)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata=METADATA["png"])
-    return buffer.getvalue()
+    finish(panel, "average rank by reward, 1 is best, with 95 % intervals", "")
+    return to_bytes(figure)

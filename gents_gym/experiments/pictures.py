@@ -30,12 +30,16 @@ class Found:
     times: Mapping[str, Times]  # of single decisions, by agent
 
 
-def draw_figures(name: str, env: str, experiment: Experiment, found: Found, horizon: int) -> Figures:
+def draw_figures(
+    name: str, env: str, experiment: Experiment, found: Found, horizon: int, regrets: tuple[str, ...] = ()
+) -> Figures:
     """Return the experiment's pictures as PNG, by the name of the file that its page shows."""
     if experiment.timed:
         return {f"{name}.png": _draw_times(found.times)}
     files = {
-        f"{name}{'' if i == 0 else f'-{i + 1}'}.png": draw_regret(part, f"{env}, {title.partition(',')[0]}")
+        f"{name}{'' if i == 0 else f'-{i + 1}'}.png": draw_regret(
+            part, f"{env}, {title.partition(',')[0]}", regrets=regrets
+        )
         for i, (title, part) in enumerate(found.records.items())
     }
     first = next(iter(found.records.values()))

@@ -46,6 +46,7 @@ def reproduce(
     corpus: str | Path | None = None,
     seed: int = 0,
     models: tuple[str, ...] = (),
+    regrets: tuple[str, ...] = (),
     on_epoch: Told | None = None,
 ) -> Path:
     """Play an experiment, and return the page that tells what was found; what is there already is not played again.
@@ -61,6 +62,7 @@ def reproduce(
         corpus: A prepared corpus of the news setting, in the place of the bundled one; models are then trained on it.
         seed: Of the tasks and of the agents' randomness.
         models: Models to play on, in the place of the bundled or trained ones.
+        regrets: Panels of the regret figures: names of regrets, or ("all",); none: the one that matters most.
         on_epoch: Told of each epoch of a training: the model's folder, its progress, and how it is trained.
     """
     check_choice("experiment", name, EXPERIMENTS)
@@ -79,7 +81,7 @@ def reproduce(
     losses = _losses(experiment, place, size, seed) if experiment.models else None
     env, timed = place.spec(size.horizon), experiment.agents if experiment.timed else ()
     found = Found(records, losses, {agent: time_decisions(env, agent, size.timed, seed) for agent in timed})
-    files = draw_figures(name, env, experiment, found, size.horizon)
+    files = draw_figures(name, env, experiment, found, size.horizon, regrets)
     command, spent = _command(name, setting, scale, corpus, seed, models), time.perf_counter() - started
     text = make_page(name, command, size, seed, place.where, experiment, found, spent)
     try:

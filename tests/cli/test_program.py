@@ -39,6 +39,7 @@ def main(monkeypatch, *arguments):
     """Run the command in this process; return the exit status."""
     monkeypatch.setattr(sys, "argv", ["gents-gym", *map(str, arguments)])
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(console, "FIRST", 600)  # no line of progress, however busy the machine is
     try:
         cli.main()
     except SystemExit as stop:

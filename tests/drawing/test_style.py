@@ -59,6 +59,13 @@ def test_models_have_looks_of_their_own():
     assert found["exact"].color == INK
 
 
+def test_dark_colors_are_lifted_off_a_dark_page():
+    found = looks({"oracle": True, "ts-gen": False, "ts-gen(m=1)": False, "gen-ucb": False})
+    assert all(min(int(look.lifted[i : i + 2], 16) for i in (3, 5)) > 80 for look in found.values())
+    assert found["gen-ucb"].lifted == found["gen-ucb"].color
+    assert len({look.lifted for look in found.values()}) == 4
+
+
 @pytest.mark.parametrize(("share", "color"), [(0, "#102030"), (1, "#FFFFFF"), (0.5, "#889098")])
 def test_mixed_colors(share, color):
     assert mix("#102030", "#FFFFFF", share) == color

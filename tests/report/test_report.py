@@ -278,8 +278,9 @@ click('sort-q90'); look('by tail, turned');
 click('measure-reward'); look('reward');
 const select = document.getElementById('reference'); select.value = '0'; select.dispatchEvent(new Event('change'));
 click('measure-oracle'); look('against random');
-const svg = document.querySelector('#curves svg'), box = svg.getBoundingClientRect();
-svg.dispatchEvent(new PointerEvent('pointermove', {{clientX: box.right - 12, clientY: box.top + 50}}));
+const svg = document.querySelector('#curves svg');
+const box = document.querySelector('#curves .curve').getBoundingClientRect();
+svg.dispatchEvent(new PointerEvent('pointermove', {{clientX: box.right, clientY: box.top + 50}}));
 seen.tip = texts('#curves .tip td'); seen.tipTitle = texts('#curves .tip b')[0];
 """
     dom, seen = open_page(page(found), tmp_path, script)
@@ -405,7 +406,7 @@ seen.legend = document.querySelectorAll('#curves .legend .name').length;
 @in_browser
 @pytest.mark.parametrize(("width", "named"), [(1300, 9), (500, 0)])
 def test_long_names_wrap_and_nothing_falls_off_the_edge(tmp_path, width, named):
-    found = evaluation(LONG, horizon=20, regrets=("oracle", "expected", "best"))
+    found = evaluation(LONG, horizon=400, regrets=("oracle", "expected", "best"))
     dom, seen = open_page(page(found), tmp_path, OVER, width=width)
     assert_well(dom)
     assert (seen["page"], seen["outside"], seen["overlap"]) == (0, 0, 0)
