@@ -407,6 +407,13 @@ class RandomisedAgent(Protocol):
 
 
 @runtime_checkable
+class VotingAgent(RandomisedAgent, Protocol):
+    """A randomised agent without a formula: its probabilities are shares of votes, each of which costs a decision."""
+
+    votes: int
+
+
+@runtime_checkable
 class Fittable(Protocol):
     """An agent with something to fit to historical rows before it plays."""
 
@@ -606,6 +613,13 @@ class LiveBelief(Belief, Protocol):
         """Drop the first rows of every task; what was learned from them stays.
 
         The rows behind them are renumbered from 0. Outcomes that are missing in dropped rows cannot arrive any more.
+        """
+        ...
+
+    def among(self, actions: np.ndarray) -> Belief:
+        """Return what is believed of ``actions`` (B, n) alone, numbered from 0, with the same random numbers.
+
+        The rows of others stay without an outcome. It is for one decision: learning goes on in this belief.
         """
         ...
 

@@ -128,7 +128,7 @@ class Live:
                 features = self._encode(check_type("text", text, str))
             size = -1 if self._setting is None else self._store.facts()["action_dim"]
             vector = check_array("features", features, "(F,)", (size,))
-            first = next(iter(one._features), None)
+            first = next(iter(one.features), None)
             if first is not None and len(first) != len(vector):
                 raise InputError(
                     f"features must have {len(first)} entries, as those of other actions, got {len(vector)}"
@@ -159,7 +159,7 @@ class Live:
             size = -1 if self._setting is None else self._setting.context_dim
             vector = check_array("context", context, "(D,)", (size,))
             mask = self._mask(one, available)
-            one.setting = self._set(len(one._features[0]), len(vector))
+            one.setting = self._set(len(one.features[0]), len(vector))
             number, probability = one.choose(vector, mask, votes)
             action = list(one.actions)[number]
             event = self._happen(
@@ -192,7 +192,8 @@ class Live:
         """Keep the state of a stream, or of all, so that a restart has less to go through."""
         with self._lock:
             for name in self._store.streams() if stream is None else [stream]:
-                self._store.set_snapshot(name, self._stream(name).state())
+                one = self._stream(name)
+                self._store.set_snapshot(name, one.seq, one.state())
 
     def close(self) -> None:
         """Close the store."""
@@ -227,12 +228,11 @@ class Live:
     def _replay(self, name: str) -> Stream:
         """Return a stream, from its latest snapshot and the events since."""
         stream = Stream(name, self._setting)  # type: ignore[arg-type]  # set before the first decision
-        kept, after = self._store.snapshot(name), 0
+        kept = self._store.snapshot(name)
         if kept is not None:
-            after, state = kept
-            events = self._store.events(name)
-            stream.restore([event for event in events if event.kind == "add" and event.seq <= after], state)
-        for event in self._store.events(name, after):
+            added = self._store.events(name, kind="add")
+            stream.restore(*kept, (event for event in added if event.seq <= kept[0]))
+        for event in self._store.events(name, stream.seq):
             stream.apply(event)
         return stream
 

@@ -53,6 +53,8 @@ class Event(NamedTuple):
 
 
 COLUMNS = ", ".join(Event._fields)
+WRITTEN = Event._fields[1:]  # SQLite counts ``seq``
+INSERT = f"INSERT INTO events ({', '.join(WRITTEN)}) VALUES ({', '.join('?' * len(WRITTEN))})"
 
 
 def pack(array: Any, dtype: Any) -> bytes:
@@ -101,13 +103,11 @@ class Store:
         if not readonly:
             self._db.execute("PRAGMA journal_mode = WAL")
             if not self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
-                self._db.executescript(f"BEGIN; {TABLES} COMMIT;")
-                self.set_facts({"format": FORMAT})
+                made = f"INSERT INTO facts VALUES ('format', '{json.dumps(FORMAT)}');"
+                self._db.executescript(f"BEGIN; {TABLES} {made} COMMIT;")
         known = {row[0] for row in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not {"facts", "events", "snapshots"} <= known or self.facts().get("format") != FORMAT:
             raise InputError(f"store must be a file of decisions, got '{self.path}', which is another database")
-        row = self._db.execute("SELECT max(seq) FROM events").fetchone()
-        self.last = int(row[0] or 0)  # seq of the last event
 
     def facts(self) -> dict[str, Any]:
         """Return what the file says of itself."""
@@ -122,29 +122,30 @@ class Store:
 
     def write(self, stream: str, kind: str, **fields: Any) -> Event:
         """Write an event and return it; it is on disk then."""
-        event = Event(self.last + 1, time.time(), stream, kind, **fields)
+        event = Event(0, time.time(), stream, kind, **fields)
         with self._transaction():
-            self._db.execute(f"INSERT INTO events ({COLUMNS}) VALUES ({', '.join('?' * len(event))})", event)
-        self.last = event.seq
-        return event
+            seq = self._db.execute(INSERT, event[1:]).lastrowid
+        return event._replace(seq=int(seq or 0))
 
-    def events(self, stream: str | None = None, after: int = 0) -> Iterator[Event]:
-        """Return the events of a stream, or of all, in order.
+    def events(self, stream: str | None = None, after: int = 0, kind: str | None = None) -> Iterator[Event]:
+        """Return events in their order.
 
         Args:
-            stream: Its name; None: all.
+            stream: Of this one; None: of all.
             after: The ``seq`` behind which they begin.
+            kind: Of this kind; None: of all.
         """
-        rule, given = ("", (after,)) if stream is None else (" AND stream = ?", (after, stream))
+        rules = {"seq > ?": after, "stream = ?": stream, "kind = ?": kind}
+        given = {rule: value for rule, value in rules.items() if value is not None}
         with self._speaking():
-            rows = self._db.execute(f"SELECT {COLUMNS} FROM events WHERE seq > ?{rule} ORDER BY seq", given)
-            yield from (Event(*row) for row in rows)
+            asked = f"SELECT {COLUMNS} FROM events WHERE {' AND '.join(given)} ORDER BY seq"
+            yield from (Event(*row) for row in self._db.execute(asked, tuple(given.values())))
 
-    def find(self, decision: Any) -> Event | None:
+    def find(self, decision: int) -> Event | None:
         """Return a decision by its id; None if there is none."""
-        rule = "SELECT * FROM events WHERE seq = ? AND kind = 'decide'"
+        rule = f"SELECT {COLUMNS} FROM events WHERE seq = ? AND kind = 'decide'"
         with self._speaking():
-            row = self._db.execute(rule.replace("*", COLUMNS), (decision,)).fetchone()
+            row = self._db.execute(rule, (decision,)).fetchone()
         return None if row is None else Event(*row)
 
     def has_outcome(self, decision: int) -> bool:
@@ -159,15 +160,15 @@ class Store:
             return [row[0] for row in self._db.execute("SELECT DISTINCT stream FROM events ORDER BY stream")]
 
     def snapshot(self, stream: str) -> tuple[int, bytes] | None:
-        """Return the seq of the last event before a stream's snapshot, and its bytes; None if there is none."""
+        """Return the seq of the event that a stream's snapshot was made after, and its bytes; None: there is none."""
         with self._speaking():
             row = self._db.execute("SELECT seq, state FROM snapshots WHERE stream = ?", (stream,)).fetchone()
         return None if row is None else (int(row[0]), bytes(row[1]))
 
-    def set_snapshot(self, stream: str, state: bytes) -> None:
-        """Keep a stream's state after the last event, in the place of the one before."""
+    def set_snapshot(self, stream: str, seq: int, state: bytes) -> None:
+        """Keep a stream's state after the event ``seq``, in the place of an earlier one."""
         with self._transaction():
-            self._db.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", (stream, self.last, state))
+            self._db.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", (stream, seq, state))
 
     def close(self) -> None:
         """Close the file and let others write."""

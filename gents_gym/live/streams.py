@@ -1,6 +1,7 @@
 """One stream of decisions: a task without an end, and what a model believes of it."""
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from gents_gym.construct import make_agent
 from gents_gym.live.store import Event, unpack
 from gents_gym.models.load import begin_belief
 from gents_gym.randomness import ROLES
-from gents_gym.types import Agent, Feedback, LiveBelief, Model, RandomisedAgent, TaskInfo
+from gents_gym.types import Agent, Belief, Feedback, LiveBelief, Model, RandomisedAgent, TaskInfo, VotingAgent
 
 SLACK = 4  # the rows that are kept beyond the window, as a share of it: 1 / SLACK
 
@@ -40,14 +41,15 @@ class Present:
     """A model in the middle of a task: an agent that begins with it finds the belief as it is."""
 
     def __init__(self, model: Model, belief: LiveBelief) -> None:
-        self._model, self.belief = model, belief
+        self.belief = belief
+        self.actions: np.ndarray | None = None  # (n,), the ones that are faced; None: all
         self.likelihood = model.likelihood
         self.context_features, self.action_context_features = model.context_features, model.action_context_features
 
-    def begin(self, info: TaskInfo, rngs: Any) -> LiveBelief:
-        """Return the belief, which draws from these generators from now on."""
+    def begin(self, info: TaskInfo, rngs: Any) -> Belief:
+        """Return the belief of the actions that are faced, which draws from these generators from now on."""
         self.belief.reseed(rngs)
-        return self.belief
+        return self.belief if self.actions is None else self.belief.among(self.actions[None])
 
 
 class Stream:
@@ -64,8 +66,9 @@ class Stream:
         self.actions: dict[str, int] = {}  # by name, their numbers
         self.live = np.zeros(0, np.bool_)  # (A,): those that are not retired
         self.number = 0  # decisions so far
+        self.seq = 0  # of the latest event
         self._first = 0  # number of the first decision that the belief has a row of
-        self._features: list[np.ndarray] = []  # (F,) each
+        self.features: list[np.ndarray] = []  # (F,) each
         self._present: Present | None = None  # None: nothing was decided yet
         self._agent: Agent | None = None
         self._open: dict[int, int] = {}  # by id, the numbers of decisions without an outcome
@@ -80,16 +83,17 @@ class Stream:
             self._decide(event)
         else:
             self._observe(event)
+        self.seq = event.seq
 
     def _add(self, action: str, features: np.ndarray) -> None:
         self.actions[action] = len(self.actions)
         self.live = np.append(self.live, True)
-        self._features.append(features)
+        self.features.append(features)
         if self._present is not None:
             self._present.belief.add(features[None, None])
 
     def _decide(self, event: Event) -> None:
-        belief = self.begun().belief
+        belief = self._begun().belief
         belief.decide(unpack(event.vector or b"", np.float32)[None], np.array([self.actions[str(event.action)]]))
         self._open[event.seq] = self.number
         self.number += 1
@@ -98,7 +102,7 @@ class Stream:
 
     def _forget(self, first: int) -> None:
         """Drop the rows before the decision of this number; outcomes of theirs are kept in the store alone."""
-        self.begun().belief.forget(first - self._first)
+        self._begun().belief.forget(first - self._first)
         self._first = first
         self._open = {id_: number for id_, number in self._open.items() if number >= first}
 
@@ -106,9 +110,9 @@ class Stream:
         number = self._open.pop(int(event.decision or 0), None)
         if number is not None:  # else its row was forgotten
             one = np.array([number - self._first])
-            self.begun().belief.observe(Feedback(np.zeros(1, np.int64), one, np.array([event.value], np.float32)))
+            self._begun().belief.observe(Feedback(np.zeros(1, np.int64), one, np.array([event.value], np.float32)))
 
-    def begun(self) -> Present:
+    def _begun(self) -> Present:
         """Return the model with its belief, which begins with the actions that there are now."""
         if self._present is None:
             model, belief = begin_belief(self.setting.model, self._info(), [np.random.default_rng(0)])
@@ -118,8 +122,10 @@ class Stream:
             self._agent = make_agent(self.setting.agent, model=self._present)
         return self._present
 
-    def _info(self) -> TaskInfo:
-        features = np.stack(self._features)[None]  # (1, A, F)
+    def _info(self, actions: np.ndarray | None = None) -> TaskInfo:
+        """Return what an agent may know of all actions, or of the ones with these numbers (n,)."""
+        features = np.stack(self.features)[None]  # (1, A, F)
+        features = features if actions is None else features[:, actions]
         return TaskInfo(
             features,
             features.shape[1],
@@ -131,21 +137,25 @@ class Stream:
     def choose(self, context: np.ndarray, available: np.ndarray, votes: bool) -> tuple[int, float | None]:
         """Return the number of the action to play in a context (D,), and its probability if the agent can tell it.
 
+        The agent faces a task of the available actions alone, so any agent on a model will do.
+
         Args:
             context: (D,).
             available: (A,), which actions can be played.
             votes: Whether a probability is worth votes, if there is no formula for it.
         """
-        self.begun()
-        assert self._agent is not None
-        self._agent.reset(self._info(), [self.setting.generator(self.name, self.number)])
-        mask = None if available.all() else available[None]
-        given = (context[None],) if mask is None else (context[None], mask)
+        (actions,) = np.nonzero(available)
+        if len(actions) == 1:
+            return int(actions[0]), 1.0  # there is nothing to decide
+        present, agent = self._begun(), self._agent
+        assert agent is not None
+        present.actions = None if len(actions) == len(available) else actions
+        agent.reset(self._info(present.actions), [self.setting.generator(self.name, self.number)])
         chances = None
-        if isinstance(self._agent, RandomisedAgent) and (votes or not needs_votes(self._agent)):
-            chances = self._agent.probabilities(*given)
-        action = int(self._agent.act(*given)[0])
-        return action, None if chances is None else float(chances[0, action])
+        if isinstance(agent, RandomisedAgent) and (votes or not isinstance(agent, VotingAgent)):
+            chances = agent.probabilities(context[None])
+        place = int(agent.act(context[None])[0])
+        return int(actions[place]), None if chances is None else float(chances[0, place])
 
     def state(self) -> bytes:
         """Return the belief, and what the stream knows beyond its events, as safetensors."""
@@ -155,8 +165,8 @@ class Stream:
         own = {"stream.counters": counters, "stream.open": pending, "stream.live": self.live.astype(np.uint8)}
         return save({**own, **{name: np.ascontiguousarray(part) for name, part in belief.items()}})
 
-    def restore(self, actions: list[Event], state: bytes) -> None:
-        """Take a state that :meth:`state` returned, after the additions of actions that led to it."""
+    def restore(self, seq: int, state: bytes, actions: Iterable[Event]) -> None:
+        """Take a state that :meth:`state` returned after the event ``seq``, with the additions of actions until then."""
         try:
             parts = load(state)
             counters, pending = parts.pop("stream.counters"), parts.pop("stream.open")
@@ -168,10 +178,7 @@ class Stream:
         self.live = check_array("stream.live", live, "(A,)", (len(self.actions),)).astype(np.bool_)
         self.number, self._first = (int(number) for number in counters)
         self._open = {int(id_): int(number) for id_, number in pending}
+        self.seq = seq
         if parts:
-            self.begun().belief.restore(parts)
+            self._begun().belief.restore(parts)
 
-
-def needs_votes(agent: RandomisedAgent) -> bool:
-    """Return whether the agent's probabilities are vote shares, which cost many decisions."""
-    return hasattr(agent, "votes")

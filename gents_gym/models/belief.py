@@ -351,6 +351,15 @@ class ActionBelief:
         """Drop the first rows of every task; what was learned from them stays."""
         self._ledger.forget(rows)
 
+    def among(self, actions: np.ndarray) -> "ActionBelief":
+        """Return what is believed of ``actions`` (B, n) alone; see :class:`gents_gym.types.LiveBelief`."""
+        other = copy.copy(self)
+        other._state, seen, n_actions = self._columns(actions)
+        features = np.take_along_axis(np.asarray(self._info.action_features), actions[:, :, None], axis=1)
+        other._info = replace(self._info, action_features=features, n_actions=n_actions, texts=None)
+        other._ledger = self._ledger.among(seen, n_actions)
+        return other
+
     def state(self) -> dict[str, np.ndarray]:
         """Return all that was observed and concluded as plain arrays."""
         leaves = (np.asarray(leaf).copy() for leaf in tree_leaves(self._state))

@@ -106,6 +106,13 @@ class Ledger:
             setattr(other, name, getattr(self, name)[tasks])
         return other
 
+    def among(self, seen: np.ndarray, n_actions: int) -> "Ledger":
+        """Return the same rows for fewer actions, with their numbers (B, t) for the outcomes that have arrived."""
+        other = self.pick(np.arange(len(self.contexts)))
+        other.widen(n_actions)
+        other.seen[:, : self.time] = other.actions[:, : self.time] = seen
+        return other
+
     def widen(self, n_actions: int) -> None:
         """Admit so many actions."""
         self._n_actions = n_actions

@@ -75,7 +75,7 @@ def run(path, agent, stops=(), **options):
             live.add(f"item-{given[0]}", given[1])
         else:
             live.retire(f"item-{given[0]}")
-    state = live._stream("main").begun().belief.state()
+    state = live._stream("main")._begun().belief.state()
     live.close()
     return made, state
 
@@ -124,7 +124,7 @@ def test_features_of_texts(tmp_path):
     with open_live(tmp_path / "live.db", encode=lambda text: [len(text), 1.0]) as live:
         live.add("a", text="abc")
         live.add("b", [3.0, 1.0])
-        features = live._stream("main")._features
+        features = live._stream("main").features
         assert np.array_equal(*features)
 
 
@@ -167,10 +167,10 @@ def used(tmp_path_factory):
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_changes_nothing(used, name):
     (live, made), (call, message) = used, BAD[name]
-    before = live._store.last
+    before = list(live._store.events())
     with pytest.raises(InputError, match=message):
         call(live, made)
-    assert live._store.last == before
+    assert list(live._store.events()) == before
 
 
 @pytest.mark.parametrize(
