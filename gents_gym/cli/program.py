@@ -20,6 +20,7 @@ from gents_gym.cli.bounds import MeasureBounds
 from gents_gym.cli.calibration import Calibrate
 from gents_gym.cli.data import Data
 from gents_gym.cli.evaluate import Compare, Evaluate, Report, Reproduce
+from gents_gym.cli.live import LiveExport
 from gents_gym.cli.models import MeasureLosses
 from gents_gym.cli.news import NewsCommands, NewsPrepare
 from gents_gym.cli.offline import Offline
@@ -62,15 +63,20 @@ class Bench:
 
     json: bool = False
     """Print one JSON object instead of a table."""
+    live: tuple[int, ...] = (100, 1000)
+    """Numbers of decisions after which live agents are timed."""
 
     def run(self) -> None:
         """Measure and print."""
         from rich.console import Console
 
         from gents_gym.bench.benchmarks import run_benchmarks, tabulate
+        from gents_gym.bench.timing import Sizes
 
+        if not self.live or min(self.live) < 1:
+            raise InputError(f"live must be numbers from 1 on, got {self.live}")
         with Console(stderr=True).status("measuring"):
-            found = run_benchmarks()
+            found = run_benchmarks(Sizes(live=self.live))
         print(json.dumps(found, indent=2) if self.json else tabulate(found))
 
 
@@ -84,6 +90,7 @@ Command = (
     | Annotated[Train, subcommand("train")]
     | Annotated[Data, subcommand("data")]
     | Annotated[Offline, subcommand("offline")]
+    | Annotated[LiveExport, subcommand("live")]
     | Annotated[Tune, subcommand("tune")]
     | Annotated[MeasureLosses, subcommand("losses")]
     | Annotated[Calibrate, subcommand("calibration")]

@@ -1,6 +1,5 @@
 """One agent in use: decisions as they are asked for, outcomes as they arrive, everything on disk."""
 
-import hashlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,8 +7,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import torch
 
-from gents_gym.checks import InputError, check_array, check_flag, check_integer, check_type
+from gents_gym.checks import InputError, check_array, check_choice, check_flag, check_integer, check_type
+from gents_gym.files import digest
+from gents_gym.likelihoods import make_likelihood
 from gents_gym.live.store import Event, Store, pack
 from gents_gym.live.streams import Setting, Stream
 from gents_gym.models.load import resolve_model
@@ -45,6 +47,7 @@ class Live:
         snapshot_every: int | None = 1000,
         encode: Callable[[str], Any] | None = None,
         reward_fn: RewardFn = identity,
+        likelihood: str = "bernoulli",
     ) -> None:
         """Open a store, or go on with it.
 
@@ -56,7 +59,9 @@ class Live:
             window: Rows of decisions that policies are fitted to, the latest; what a model has learned stays.
             snapshot_every: Decisions of a stream after which its state is kept; None: only by :meth:`snapshot`.
             encode: From an action's text to its features, for :meth:`add` with ``text``.
-            reward_fn: R, from outcomes to rewards.
+            reward_fn: R, from outcomes to rewards; hand in the same one after a restart.
+            likelihood: What an outcome is: "bernoulli", "gaussian" or "categorical(C)"; a model that is an object
+                knows it.
         """
         self._lock = threading.RLock()
         self._given = {
@@ -65,6 +70,7 @@ class Live:
             "window": check_integer("window", window, 1),
         }
         self._model, self._encode, self._reward_fn = model, encode, reward_fn
+        self._likelihood = make_likelihood(likelihood)
         self._every = None if snapshot_every is None else check_integer("snapshot_every", snapshot_every, 1)
         self._setting: Setting | None = None
         self._streams: dict[str, Stream] = {}
@@ -83,19 +89,18 @@ class Live:
         for name, value in self._given.items():
             if facts.get(name, value) != value:
                 raise InputError(f"store must be of {name} {value!r}, got '{self._store.path}' of {facts[name]!r}")
-        if "context_dim" in facts:
+        if "model" in facts:
             self._set(facts["action_dim"], facts["context_dim"])
 
     def _set(self, action_dim: int, context_dim: int) -> Setting:
-        """Load the model for actions and contexts of these sizes; the store remembers which model it was."""
+        """Return what streams share, with the model for these sizes; the store remembers which model it was."""
         if self._setting is None:
-            model = self._find_model(action_dim, context_dim)
-            facts = self._store.facts()
-            new = {"action_dim": action_dim, "context_dim": context_dim, "model": fingerprint(model)}
+            model, facts = self._find_model(action_dim, context_dim), self._store.facts()
+            new = {"context_dim": context_dim, "model": fingerprint(model)}
             if facts.get("model", new["model"]) != new["model"]:
                 rule = "model must be the one that the store was begun with"
                 raise InputError(f"{rule}, got {self._model!r} for '{self._store.path}', which has other weights")
-            if "context_dim" not in facts:
+            if "model" not in facts:
                 self._store.set_facts(new)
             given = self._given
             self._setting = Setting(given["agent"], model, context_dim, given["seed"], given["window"], self._reward_fn)
@@ -103,8 +108,7 @@ class Live:
 
     def _find_model(self, action_dim: int, context_dim: int) -> Model:
         features = np.zeros((1, 1, action_dim), np.float32)
-        likelihood = {} if isinstance(self._model, str | Path) else {"likelihood": self._model.likelihood}
-        return resolve_model(self._model, TaskInfo(features, 1, context_dim, **likelihood))
+        return resolve_model(self._model, TaskInfo(features, 1, context_dim, likelihood=self._likelihood))
 
     def add(self, action: str, features: Any = None, *, text: str | None = None, stream: str = MAIN) -> None:
         """Let an action be played from now on, with the model's prior for its features.
@@ -126,13 +130,10 @@ class Live:
                 if self._encode is None:
                     raise InputError("encode must be given to Live for actions with a text, got None")
                 features = self._encode(check_type("text", text, str))
-            size = -1 if self._setting is None else self._store.facts()["action_dim"]
+            size = self._store.facts().get("action_dim", -1)
             vector = check_array("features", features, "(F,)", (size,))
-            first = next(iter(one.features), None)
-            if first is not None and len(first) != len(vector):
-                raise InputError(
-                    f"features must have {len(first)} entries, as those of other actions, got {len(vector)}"
-                )
+            if size < 0:
+                self._store.set_facts({"action_dim": len(vector)})
             self._happen(one, "add", action=action, vector=pack(vector, np.float32), text=text)
 
     def retire(self, action: str, *, stream: str = MAIN) -> None:
@@ -184,14 +185,14 @@ class Live:
                 raise InputError(f"an outcome must arrive once for each decision, got a second one of {decision}")
             one = self._stream(made.stream)
             number = check_array("value", value, "()", ())
-            assert self._setting is not None
-            self._setting.model.likelihood.check("value", number)
+            one.shared.model.likelihood.check("value", number)
             self._happen(one, "outcome", action=made.action, decision=decision, value=float(number))
 
     def snapshot(self, stream: str | None = None) -> None:
         """Keep the state of a stream, or of all, so that a restart has less to go through."""
         with self._lock:
-            for name in self._store.streams() if stream is None else [stream]:
+            known = self._store.streams()
+            for name in known if stream is None else [check_choice("stream", stream, known)]:
                 one = self._stream(name)
                 self._store.set_snapshot(name, one.seq, one.state())
 
@@ -227,7 +228,7 @@ class Live:
 
     def _replay(self, name: str) -> Stream:
         """Return a stream, from its latest snapshot and the events since."""
-        stream = Stream(name, self._setting)  # type: ignore[arg-type]  # set before the first decision
+        stream = Stream(name, self._setting)
         kept = self._store.snapshot(name)
         if kept is not None:
             added = self._store.events(name, kind="add")
@@ -258,10 +259,9 @@ class Live:
 
 
 def fingerprint(model: Model) -> str:
-    """Return the sha256 of a model's weights; of one without weights, of its class."""
-    state_dict = getattr(model, "state_dict", None)
-    found = hashlib.sha256(type(model).__qualname__.encode())
-    for name, tensor in (state_dict() if state_dict is not None else {}).items():
-        found.update(name.encode())
-        found.update(np.ascontiguousarray(tensor.numpy()).data)
-    return found.hexdigest()
+    """Return what a store knows a model by: its class, and the sha256 of its weights if it has some."""
+    kind = f"{type(model).__module__}:{type(model).__qualname__}"
+    if not isinstance(model, torch.nn.Module):
+        return kind
+    weights = model.state_dict()
+    return f"{kind} {', '.join(weights)} {digest(*(tensor.cpu().numpy() for tensor in weights.values()))}"

@@ -14,7 +14,7 @@ from gents_gym.construct import make_agent
 from gents_gym.live.store import Event, unpack
 from gents_gym.models.load import begin_belief
 from gents_gym.randomness import ROLES
-from gents_gym.types import Agent, Belief, Feedback, LiveBelief, Model, RandomisedAgent, TaskInfo, VotingAgent
+from gents_gym.types import Agent, Belief, Feedback, LiveBelief, Model, RandomisedAgent, RewardFn, TaskInfo, VotingAgent
 
 SLACK = 4  # the rows that are kept beyond the window, as a share of it: 1 / SLACK
 
@@ -28,13 +28,7 @@ class Setting:
     context_dim: int
     seed: int
     window: int  # rows of decisions that agents fit policies to
-    reward_fn: Any
-
-    def generator(self, stream: str, number: int) -> np.random.Generator:
-        """Return the random numbers of a stream's decision, which depend on nothing else."""
-        name = int.from_bytes(hashlib.sha256(stream.encode()).digest()[:8], "little")
-        key = (ROLES["live"], name, number)
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+    reward_fn: RewardFn
 
 
 class Present:
@@ -60,8 +54,8 @@ class Stream:
     has only to show the belief what happened; nothing is decided again.
     """
 
-    def __init__(self, name: str, setting: Setting) -> None:
-        """Begin without actions."""
+    def __init__(self, name: str, setting: Setting | None) -> None:
+        """Begin without actions; the setting must be known when something is decided."""
         self.name, self.setting = name, setting
         self.actions: dict[str, int] = {}  # by name, their numbers
         self.live = np.zeros(0, np.bool_)  # (A,): those that are not retired
@@ -70,8 +64,17 @@ class Stream:
         self._first = 0  # number of the first decision that the belief has a row of
         self.features: list[np.ndarray] = []  # (F,) each
         self._present: Present | None = None  # None: nothing was decided yet
-        self._agent: Agent | None = None
+        self._agent: Agent
+        self._odds: RandomisedAgent | None  # the agent, if it can say with which probabilities it plays
+        self._votes: bool  # whether these are votes
+        self._key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
         self._open: dict[int, int] = {}  # by id, the numbers of decisions without an outcome
+
+    @property
+    def shared(self) -> Setting:
+        """What it shares with other streams."""
+        assert self.setting is not None
+        return self.setting
 
     def apply(self, event: Event) -> None:
         """Take what happened into account."""
@@ -97,8 +100,8 @@ class Stream:
         belief.decide(unpack(event.vector or b"", np.float32)[None], np.array([self.actions[str(event.action)]]))
         self._open[event.seq] = self.number
         self.number += 1
-        if self.number - self._first >= self.setting.window + max(self.setting.window // SLACK, 1):
-            self._forget(self.number - self.setting.window)
+        if self.number - self._first >= self.shared.window + max(self.shared.window // SLACK, 1):
+            self._forget(self.number - self.shared.window)
 
     def _forget(self, first: int) -> None:
         """Drop the rows before the decision of this number; outcomes of theirs are kept in the store alone."""
@@ -115,23 +118,26 @@ class Stream:
     def _begun(self) -> Present:
         """Return the model with its belief, which begins with the actions that there are now."""
         if self._present is None:
-            model, belief = begin_belief(self.setting.model, self._info(), [np.random.default_rng(0)])
+            model, belief = begin_belief(self.shared.model, self._info(), [np.random.default_rng(0)])
             if not isinstance(belief, LiveBelief):
                 raise InputError(f"model must have a belief with reseed and forget for live use, got {belief!r}")
             self._present = Present(model, belief)
-            self._agent = make_agent(self.setting.agent, model=self._present)
+            self._agent = agent = make_agent(self.shared.agent, model=self._present)
+            self._odds = agent if isinstance(agent, RandomisedAgent) else None
+            self._votes = isinstance(agent, VotingAgent)
         return self._present
 
     def _info(self, actions: np.ndarray | None = None) -> TaskInfo:
         """Return what an agent may know of all actions, or of the ones with these numbers (n,)."""
-        features = np.stack(self.features)[None]  # (1, A, F)
-        features = features if actions is None else features[:, actions]
+        features = np.array(self.features if actions is None else [self.features[i] for i in actions])[
+            None
+        ]  # (1, n, F)
         return TaskInfo(
             features,
             features.shape[1],
-            self.setting.context_dim,
-            reward_fn=self.setting.reward_fn,
-            likelihood=self.setting.model.likelihood,
+            self.shared.context_dim,
+            reward_fn=self.shared.reward_fn,
+            likelihood=self.shared.model.likelihood,
         )
 
     def choose(self, context: np.ndarray, available: np.ndarray, votes: bool) -> tuple[int, float | None]:
@@ -147,15 +153,17 @@ class Stream:
         (actions,) = np.nonzero(available)
         if len(actions) == 1:
             return int(actions[0]), 1.0  # there is nothing to decide
-        present, agent = self._begun(), self._agent
-        assert agent is not None
+        present, asked = self._begun(), context[None]
         present.actions = None if len(actions) == len(available) else actions
-        agent.reset(self._info(present.actions), [self.setting.generator(self.name, self.number)])
-        chances = None
-        if isinstance(agent, RandomisedAgent) and (votes or not isinstance(agent, VotingAgent)):
-            chances = agent.probabilities(context[None])
-        place = int(agent.act(context[None])[0])
-        return int(actions[place]), None if chances is None else float(chances[0, place])
+        self._agent.reset(self._info(present.actions), [self._generator()])
+        odds = self._odds.probabilities(asked) if self._odds is not None and (votes or not self._votes) else None
+        place = int(self._agent.act(asked)[0])
+        return int(actions[place]), None if odds is None else float(odds[0, place])
+
+    def _generator(self) -> np.random.Generator:
+        """Return the random numbers of the decision to come, which depend on seed, stream and its number alone."""
+        key = (ROLES["live"], self._key, self.number)
+        return np.random.default_rng(np.random.SeedSequence(self.shared.seed, spawn_key=key))
 
     def state(self) -> bytes:
         """Return the belief, and what the stream knows beyond its events, as safetensors."""
@@ -166,7 +174,7 @@ class Stream:
         return save({**own, **{name: np.ascontiguousarray(part) for name, part in belief.items()}})
 
     def restore(self, seq: int, state: bytes, actions: Iterable[Event]) -> None:
-        """Take a state that :meth:`state` returned after the event ``seq``, with the additions of actions until then."""
+        """Take a state that :meth:`state` returned after the event ``seq``; ``actions`` were added until then."""
         try:
             parts = load(state)
             counters, pending = parts.pop("stream.counters"), parts.pop("stream.open")
@@ -181,4 +189,3 @@ class Stream:
         self.seq = seq
         if parts:
             self._begun().belief.restore(parts)
-

@@ -126,6 +126,7 @@ class Ledger:
         for name in (*KEPT, "rows"):
             array = getattr(self, name)
             array[:, : self.time - rows] = array[:, rows : self.time].copy()
+            array[:, self.time - rows : self.time] = 0  # as if they were never made
         self.time, self._current = self.time - rows, -1
 
     def state(self) -> dict[str, np.ndarray]:

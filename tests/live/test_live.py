@@ -215,9 +215,13 @@ def test_a_full_disk_loses_nothing(tmp_path):
         play(live, range(3))
         pages = live._store._db.execute("PRAGMA page_count").fetchone()[0]
         live._store._db.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(InputError, match=r"cannot be read or written \(database or disk is full\)"):
+
+        def fill():
             for t in range(3, 24):
                 live.add(f"long-{t}", text=" " * 2000)
+
+        with pytest.raises(InputError, match=r"cannot be read or written \(database or disk is full\)"):
+            fill()
         live._store._db.execute("PRAGMA max_page_count = 100000")
         number = live._stream("main").number
         events = [event.kind for event in live._store.events("main")]
