@@ -5,7 +5,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from gents_gym import InputError, rollout
+from gents_gym import Gaussian, InputError, rollout
 from gents_gym.live.live import Live
 from gents_gym.tasks.synthetic import Synthetic
 
@@ -100,6 +100,70 @@ def test_retired_and_unavailable_actions_are_not_played(tmp_path):
         assert set(some) == {"item-1", "item-4"}
 
 
+@pytest.mark.parametrize("agent", ["ts-gen(m=4)", "gen-kg(discount=0.9)", "softmax"])
+def test_among_some_actions_it_plays_as_if_there_were_no_others(tmp_path, agent):
+    """One store has only the even items; another has all, and the odd ones are sometimes not available."""
+    even = ["item-0", "item-2", "item-4"]
+    with open_live(tmp_path / "few.db", agent) as few, open_live(tmp_path / "all.db", agent) as full:
+        add_all(full)
+        for name in even:
+            few.add(name, TASKS.action_features[0, int(name[-1])])
+        for t in range(6):
+            one, other = few.decide(TASKS.contexts[0, t]), full.decide(TASKS.contexts[0, t], even)
+            assert one.action == other.action
+            assert one.probability == pytest.approx(other.probability, abs=1e-6)
+            for live, made in ((few, one), (full, other)):
+                live.outcome(made.id, t % 2)
+
+
+def test_a_single_action_is_played_for_sure(tmp_path):
+    with open_live(tmp_path / "live.db", "ts-gen(m=4)") as live:
+        live.add("only", [0.0, 1.0])
+        made = live.decide(TASKS.contexts[0, 0])
+        assert (made.action, made.probability) == ("only", 1.0)
+        live.outcome(made.id, 1.0)
+
+
+def test_votes_are_asked_for(tmp_path):
+    with (
+        open_live(tmp_path / "live.db", "ts-gen(m=4, votes=4)") as live,
+        open_live(tmp_path / "b.db", "softmax") as soft,
+    ):
+        add_all(live)
+        add_all(soft)
+        made = [live.decide(TASKS.contexts[0, t], votes=t % 2 == 1).probability for t in range(4)]
+        assert made[0] is made[2] is None
+        assert {made[1], made[3]} <= {0.25, 0.5, 0.75, 1.0}
+        assert 0 < soft.decide(TASKS.contexts[0, 0]).probability < 1
+
+
+def test_memory_is_bounded(tmp_path):
+    """Decisions whose outcomes never arrive are forgotten too; a late outcome is kept in the store alone."""
+    with open_live(tmp_path / "live.db", window=20, snapshot_every=None) as live:
+        add_all(live)
+        live._store._db.execute("PRAGMA synchronous = OFF")
+        first, sizes = live.decide(TASKS.contexts[0, 0]), []
+        for t in range(150):
+            live.decide(TASKS.contexts[0, t % 24])
+            if t % 25 == 24:
+                sizes.append(len(live._stream("main").state()))
+        assert len(set(sizes[1:])) <= 5
+        assert max(sizes) < 4000
+        stream = live._stream("main")
+        assert len(stream._open) <= 25
+        before = stream.state()
+        live.outcome(first.id, 1.0)
+        assert stream.state() == before
+        assert live._store.has_outcome(first.id)
+
+
+def test_outcomes_of_other_kinds(tmp_path):
+    with Live(tmp_path / "live.db", "greedy", "synthetic-filter-gaussian", likelihood="gaussian") as live:
+        add_all(live)
+        live.decide(TASKS.contexts[0, 0])
+        assert live._stream("main").shared.model.likelihood == Gaussian()
+
+
 def test_threads_share_one(tmp_path):
     with open_live(tmp_path / "live.db") as live:
         add_all(live)
@@ -146,6 +210,11 @@ BAD = {
     "NaN": (lambda live, made: live.decide(np.full(5, np.nan)), "context must be finite"),
     "nothing available": (lambda live, made: live.decide(np.zeros(5), []), "at least one action must be available"),
     "no features": (lambda live, made: live.add("new"), "features or text must be given, one of them"),
+    "unknown stream": (lambda live, made: live.snapshot("man"), "unknown stream 'man'; did you mean 'main'?"),
+    "features of another stream": (
+        lambda live, made: live.add("new", [1], stream="new"),
+        r"features must have shape \(F,\)=\(2,\), got \(1,\)",
+    ),
     "other features": (lambda live, made: live.add("new", [1, 2, 3]), r"features must have shape \(F,\)=\(2,\)"),
     "text without encode": (lambda live, made: live.add("new", text="x"), "encode must be given to Live"),
     "empty stream": (lambda live, made: live.decide(np.zeros(5), stream="new"), "available in stream 'new', got none"),
@@ -198,7 +267,13 @@ def test_a_second_writer_is_refused(used):
 
 
 def test_other_files_are_refused(tmp_path):
-    damaged, other = tmp_path / "damaged.db", tmp_path / "other.db"
+    damaged, other, torn = tmp_path / "damaged.db", tmp_path / "other.db", tmp_path / "torn.db"
+    with open_live(torn) as live:
+        add_all(live)
+        live.snapshot()
+        live._store._db.execute("UPDATE snapshots SET state = x'00'")
+    with open_live(torn) as live, pytest.raises(InputError, match="the snapshot of stream 'main' must be whole"):
+        live.retire("item-0")
     damaged.write_bytes(b"no database at all" * 100)
     with sqlite3.connect(other) as db:
         db.execute("CREATE TABLE mine (a)")
