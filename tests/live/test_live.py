@@ -1,3 +1,4 @@
+import contextlib
 import sqlite3
 import threading
 
@@ -282,6 +283,19 @@ def test_other_files_are_refused(tmp_path):
         open_live(damaged)
     with pytest.raises(InputError, match=r"store must be a file of decisions, got .*, which is another database"):
         open_live(other)
+
+
+def test_a_locked_database_is_refused(tmp_path):
+    path = tmp_path / "live.db"
+    with open_live(path) as live, contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        add_all(live)
+        live._store._db.execute("PRAGMA busy_timeout = 10")
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(InputError, match=r"cannot be read or written \(database is locked\): nothing was changed"):
+            live.decide(TASKS.contexts[0, 0])
+        other.execute("ROLLBACK")
+        live.decide(TASKS.contexts[0, 0])
+        assert live._stream("main").number == 1
 
 
 def test_a_full_disk_loses_nothing(tmp_path):
