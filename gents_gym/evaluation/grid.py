@@ -206,6 +206,7 @@ def merge(old: Manifest, new: Manifest, keep: Callable[[Cell], bool]) -> Manifes
     pairs = asked | there
     env = [name for name in dict.fromkeys((*new["env"], *old["env"])) if any(name == pair[0] for pair in pairs)]
     agents = [name for name in dict.fromkeys((*new["agents"], *old["agents"])) if any(name == p[1] for p in pairs)]
+    _check_size(len(env) * len(agents), new["tasks"], new["run"]["block"])
     left_out = {one: [agent for agent in agents if (one, agent) not in pairs] for one in env}
     code = {**old.get("code", {}), **new["code"]}
     named = {*new["env"], *new["agents"]}
