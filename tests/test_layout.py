@@ -93,6 +93,7 @@ TESTED_ELSEWHERE = {  # modules without a test file of their own name, and the f
     "cli/": "cli/test_program.py",
     "drawing/board.py": "drawing/test_names.py",
     "envs/given.py": "envs/test_bandit.py",
+    "envs/mail_kernel.py": "envs/test_mail.py",
     "envs/streams.py": "envs/test_bandit.py",
     "envs/vector.py": "envs/test_bandit.py",
     "evaluation/sealed.py": "evaluation/test_store.py",
@@ -153,7 +154,7 @@ def test_tests_elsewhere_are_there():
 ASKS = {"hasattr", "getattr", "isinstance", "issubclass", "type", "callable", "vars", "dir"}
 OF_A_MODEL = re.compile("model|belief|kernel", re.IGNORECASE)
 # Of gents_gym.models: models by name, context models, what any belief can, tuned files.
-USABLE = {"load", "contexts", "lookahead", "tuned"}
+USABLE = {"load", "contexts", "ledger", "lookahead", "tuned"}
 
 
 def probes(source):

@@ -7,15 +7,11 @@ import numpy as np
 
 from gents_gym.checks import InputError, check_actions, check_array, check_contexts, check_integer
 from gents_gym.likelihoods import Likelihood
+from gents_gym.numerics.rounds import is_rising
 from gents_gym.types import Feedback, TaskInfo
 
 GROWTH = 64  # rows that an unknown horizon is prepared for at first
 KEPT = ("contexts", "actions", "seen", "outcomes")  # what a state holds; rows follow from contexts
-
-
-def is_rising(numbers: np.ndarray) -> bool:
-    """Whether each of the numbers (n,) is larger than the one before."""
-    return np.count_nonzero(numbers[1:] <= numbers[:-1]) == 0
 
 
 class Ledger:
