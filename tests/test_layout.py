@@ -46,7 +46,7 @@ ALLOWED = {  # beside itself
     "report": LEAVES | {"types", "evaluation"},
     "offline": COMMON | {"logs", "models", "report"},
     "tuning": COMMON | {"models", "evaluation"},
-    "experiments": COMMON | {"models", "training", "evaluation", "report"},
+    "experiments": COMMON | {"models", "training", "evaluation", "report", "tuning"},
     "bench": COMMON | {"tasks", "envs", "models", "training", "policies", "agents", "evaluation"},
     "testing": COMMON | {"envs", "models", "evaluation"},
     "cli": COMMON

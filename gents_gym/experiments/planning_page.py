@@ -180,18 +180,18 @@ def draw(blocks: Sequence[Block]) -> bytes:
     rows = -(-len(blocks) // columns)
     figure, panels = canvas(columns, (4.6 * columns, 0.9 + 2.6 * rows), rows)
     for panel, block in zip(panels, blocks, strict=False):
-        agents = [agent for agent in names if agent in block.records]
+        agents = list(block.records)
         for at, agent in enumerate(agents):
             values, color = totals(block.records[agent], "expected"), styles[agent].color
             mean, low, high = mean_interval(values)
             if len(values) > 1:
-                panel.errorbar(mean, at, xerr=[[mean - low], [high - mean]], color=color, marker="o", capsize=3)
-            panel.plot(np.quantile(values, TAIL), at, color=color, marker="|", markersize=10)
+                panel.errorbar(mean, at, xerr=[[mean - low], [high - mean]], color=color, marker="o")
+            panel.plot(np.quantile(values, TAIL), at, color=color, marker="d", fillstyle="none", linestyle="")
         labels = [PAPER if agent == block.regime.paper else agent for agent in agents]
         panel.set_yticks(range(len(agents)), labels, fontsize=FONT - 1)
         panel.invert_yaxis()
         finish(panel, "expected regret", "", block.regime.name)
     for panel in panels[len(blocks) :]:
         panel.set_visible(False)
-    figure.supxlabel("dots: mean with 95 % interval; bars: 95 % quantile of the tasks", fontsize=FONT)
+    figure.supxlabel("dots: mean with 95 % interval; diamonds: 95 % quantile of the tasks", fontsize=FONT)
     return to_bytes(figure)

@@ -116,14 +116,15 @@ class Size:
     def tune_config(self, regime: Regime, seed: int) -> TuneConfig:
         """Return how ``auto`` is tuned for a regime: on imagined tasks alone."""
         candidates = self.candidates if self.candidates is not None else regime.candidates
-        tasks, options = self.tuning[regime.long], {"n_actions": N_ACTIONS, "contexts": regime.law, "seed": seed}
         return TuneConfig(
             regime.model,
             horizon=regime.horizon,
+            n_actions=N_ACTIONS,
+            contexts=regime.law,
             candidates=candidates,
-            tasks=tasks,
+            tasks=self.tuning[regime.long],
+            seed=seed,
             block=self.block[regime.long],
-            **options,
         )
 
 
