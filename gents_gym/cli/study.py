@@ -10,9 +10,10 @@ from gents_gym.cli.console import meter
 
 STUDIES = {
     "bake-off": "gents_gym.experiments.bake_off:bake_off",
+    "imagined": "gents_gym.experiments.imagined:imagined",
     "planning": "gents_gym.experiments.planning:planning",
 }
-WITH_REGIMES = ("planning",)
+WITH_REGIMES = ("imagined", "planning")
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,8 @@ class Study:
     """Run a study that is not the paper's; write its page and figure."""
 
     name: Positional[str]
-    """bake-off: all agents on all bundled data sets, by average rank; planning: what auto, chosen on imagined tasks,
-    is worth in eight regimes."""
+    """bake-off: all agents on all bundled data sets, by average rank; imagined: imagined against real regret of ten
+    agents; planning: what auto, chosen on imagined tasks, is worth in eight regimes."""
     scale: str = "small"
     """tiny: seconds; small: minutes; full: hours."""
     seed: int = 0
@@ -31,7 +32,8 @@ class Study:
     workers: int | None = None
     """Blocks of tasks played at once; none: one per core."""
     regimes: tuple[str, ...] = ()
-    """Of planning: play these only, such as synthetic-0-500; the page shows all that the folder holds. None: all."""
+    """Of planning: play these only, such as synthetic-0-500; of imagined: with these models only, such as news-filter.
+    The page shows all that the folder holds. None: all."""
 
     @property
     def folder(self) -> Path:
@@ -46,7 +48,9 @@ class Study:
 
         check_choice("study", self.name, STUDIES)
         if self.regimes and self.name not in WITH_REGIMES:
-            raise InputError(f"regimes must be of the study {WITH_REGIMES[0]}, got --regimes with {self.name}")
+            raise InputError(
+                f"regimes must be of the studies {' and '.join(WITH_REGIMES)}, got --regimes with {self.name}"
+            )
         study, some = find("study", self.name, STUDIES), {"regimes": self.regimes} if self.regimes else {}
         with meter() as shown:
             page = study(
