@@ -39,6 +39,7 @@ AGENTS = {
     "ids": "gents_gym.agents.ids:IDS",
     "gen-kg": "gents_gym.agents.gen_kg:GenKG",
     "auto": "gents_gym.agents.auto:Auto",
+    "distilled": "gents_gym.agents.distilled:Distilled",
     "exact-twin": "gents_gym.agents.exact_twin:ExactTwin",
     "per-task": "gents_gym.agents.per_task:PerTask",
     "callable": "gents_gym.agents.adapters.callable:from_callable",

@@ -45,7 +45,7 @@ ALLOWED = {  # beside itself
     "calibration": COMMON | {"models"},
     "report": LEAVES | {"types", "evaluation"},
     "offline": COMMON | {"logs", "models", "report"},
-    "tuning": COMMON | {"models", "evaluation"},
+    "tuning": COMMON | {"models", "agents", "evaluation", "report"},
     "experiments": COMMON | {"models", "training", "evaluation", "report", "tuning"},
     "bench": COMMON | {"tasks", "envs", "models", "training", "policies", "agents", "evaluation"},
     "testing": COMMON | {"envs", "models", "evaluation"},
