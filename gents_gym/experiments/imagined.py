@@ -148,9 +148,8 @@ def _draw(pairs: Mapping[str, tuple[Records, Records]]) -> bytes:
     for panel, (model, (imagined, real)) in zip(panels, pairs.items(), strict=True):
         one, other = _means(imagined), _means(real)
         for agent in one:
-            given = {"color": styles[agent].color, "marker": "o", "linestyle": "", "label": agent}
-            places = {"x": one[agent]["mean"], "y": other[agent]["mean"]}
-            panel.errorbar(**places, xerr=one[agent]["se"], yerr=other[agent]["se"], **given)
+            (x, dx), (y, dy) = ((each[agent]["mean"], each[agent]["se"]) for each in (one, other))
+            panel.errorbar(x, y, dy, dx, color=styles[agent].color, marker="o", linestyle="", label=agent)
         panel.axline((0, 0), slope=1, color=MUTED, linewidth=0.8)
         finish(panel, "imagined: expected regret ± 1 s.e.", "real", model)
     return to_bytes(figure)

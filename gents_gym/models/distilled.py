@@ -11,7 +11,6 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save
 from torch import Tensor, nn
-from torch.nn.utils import skip_init
 
 from gents_gym.checks import InputError
 from gents_gym.files import as_path, read_file, write_whole
@@ -70,6 +69,11 @@ def summarise(mean: np.ndarray, variance: np.ndarray | None, left: int, context:
     return found
 
 
+def _linear(inputs: int, outputs: int) -> nn.Linear:
+    """Return a layer whose weights are not drawn, so that torch's global generator is left alone."""
+    return nn.Linear(inputs, outputs, device="meta").to_empty(device="cpu")
+
+
 class ActionNetwork(nn.Module):
     """Scores each action by its own summary and pooled ones of all: equivariant, so it plays any number of actions."""
 
@@ -79,8 +83,8 @@ class ActionNetwork(nn.Module):
         """Make a network whose weights are not set: by :meth:`start`, or from a file."""
         super().__init__()
         self.config, width = config, config.width
-        self.first, self.second = (skip_init(nn.Linear, n, width) for n in (config.n_inputs, width))
-        self.third, self.last = skip_init(nn.Linear, 3 * width, width), skip_init(nn.Linear, width, 1)
+        self.first, self.second = (_linear(n, width) for n in (config.n_inputs, width))
+        self.third, self.last = _linear(3 * width, width), _linear(width, 1)
         self.register_buffer("scaling", torch.ones(2, config.n_inputs))  # mean and deviation of the inputs
 
     def start(self, generator: torch.Generator, inputs: Tensor) -> None:

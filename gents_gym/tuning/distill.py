@@ -27,7 +27,12 @@ from gents_gym.tuning.distill_config import DistillConfig
 from gents_gym.types import Agent, RandomisedAgent, TaskInfo
 
 Tell = Callable[[str, float], None]
-BLOCK = 50  # tasks side by side
+Share = Callable[[float], None]
+BLOCK = 20  # tasks side by side
+HEADS = (
+    *("tasks", "number", "total variation: network", "twin", "expected regret: teacher", "network"),
+    *("difference, 95 % interval", "ms per decision: teacher", "network"),
+)
 NOTE = """\
 Total variation is from the teacher's probabilities, in beliefs that the teacher comes to. The twin
 is the teacher once more with other random numbers: shares of few votes are noisy, and a network
@@ -108,6 +113,7 @@ def distill(
         out: Folder for the network and its card, README.md.
         on_progress: Called with what is done and the share of the work that is over.
     """
+    config.check()
     folder, tell = _place(out), on_progress or (lambda text, share: None)
     come = tasks_to_come(
         TuneConfig(config.model, config.env, config.horizon, config.n_actions, config.contexts, seed=config.seed)
@@ -122,10 +128,14 @@ def distill(
     network = _fit(config, *watched.pairs, lambda share: tell("training", 0.5 + 0.2 * share))
     save_network(network, folder)
     envs = {imagined: "validation"} | ({} if config.env is None else {config.env: "test"})
-    found = []
-    for i, (env, split) in enumerate(envs.items()):
-        tell(f"measuring on {env}", 0.7 + 0.3 * i / len(envs))
-        found.append(_measure(config, network, folder, env, split))
+    found = list[Measured]()
+    for env, split in envs.items():
+        begun = 0.7 + 0.3 * len(found) / len(envs)
+
+        def measured(share: float, begun: float = begun) -> None:
+            tell("measuring", begun + 0.3 * share / len(envs))
+
+        found.append(_measure(config, network, folder, env, split, measured))
     save_network(network, folder, {"README.md": card(config, found).encode()})
     return network, found
 
@@ -150,23 +160,18 @@ def _teacher(config: DistillConfig) -> Agent:
     return teacher
 
 
-def _play(
-    agent: Agent, env: str, tasks: int, seed: int, split: str, tell: Callable[[float], None] | None = None
-) -> list[Rollout]:
+def _play(agent: Agent, env: str, tasks: int, seed: int, split: str, tell: Share) -> list[Rollout]:
     """Return the records of the first tasks of a split, in blocks."""
-    found = []
+    found = list[Rollout]()
     for first in range(0, tasks, BLOCK):
         indices = range(first, min(first + BLOCK, tasks))
         with closing(make_envs(env, len(indices), split)) as envs:
             found.append(rollout(envs, agent, seed, indices=indices))
-        if tell is not None:
-            tell(indices.stop / tasks)
+        tell(indices.stop / tasks)
     return found
 
 
-def _fit(
-    config: DistillConfig, inputs: np.ndarray, targets: np.ndarray, tell: Callable[[float], None]
-) -> ActionNetwork:
+def _fit(config: DistillConfig, inputs: np.ndarray, targets: np.ndarray, tell: Share) -> ActionNetwork:
     """Return a network with the least cross entropy to the targets (N, A) given inputs (N, A, K)."""
     context_dim = load_model(config.model).config.context_dim if config.context else 0
     variance = inputs.shape[2] - context_dim == 5
@@ -178,25 +183,28 @@ def _fit(
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, config.epochs)
     for epoch in range(config.epochs):
         order = torch.from_numpy(rng.permutation(len(x)))
-        for rows in order.split(config.batch):
+        for rows in torch.split(order, config.batch):
             optimizer.zero_grad()
             loss = -(y[rows] * network(x[rows])).sum(dim=1).mean()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimizer.step()
         schedule.step()
         tell((epoch + 1) / config.epochs)
     return network.eval()
 
 
-def _measure(config: DistillConfig, network: ActionNetwork, folder: Path, env: str, split: str) -> Measured:
+def _measure(
+    config: DistillConfig, network: ActionNetwork, folder: Path, env: str, split: str, tell: Share
+) -> Measured:
     """Return the network against its teacher on tasks that neither was trained on."""
     watched = Watched(_teacher(config), config.model, 0.0, config.context, twin=_teacher(config))
-    _play(watched, env, config.held_out, config.seed, split)
+    _play(watched, env, config.held_out, config.seed, split, lambda share: tell(0.6 * share))
     inputs, targets = watched.pairs
     told = (network.probabilities(inputs), np.concatenate(watched.again))
     variation, noise = (0.5 * float(np.abs(each - targets).sum(axis=1).mean()) for each in told)
     student = make_agent("distilled", path=str(folder))
-    records = [_play(agent, env, config.held_out, config.seed, split) for agent in (_teacher(config), student)]
+    plain = (_teacher(config), student)
+    records = [_play(agent, env, config.held_out, config.seed, split, lambda share: tell(1.0)) for agent in plain]
     one, other = (np.concatenate([totals(part, "expected") for part in parts]) for parts in records)
     spent = [sum(part.seconds for part in parts) / sum(part.actions.size for part in parts) for parts in records]
     gap = mean_interval(other - one)
@@ -208,9 +216,7 @@ def card(config: DistillConfig, found: Sequence[Measured]) -> str:
     """Return what was found as Markdown."""
     lines = [f"# {config.agent} on {config.model}, distilled", ""]
     lines += [f"Trained on {config.tasks} imagined tasks, {100 * config.explore:g} % of decisions at random.", ""]
-    heads = ("tasks", "number", "total variation: network", "twin", "expected regret: teacher", "network")
-    heads += ("difference, 95 % interval", "ms per decision: teacher", "network")
-    lines += [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
+    lines += [f"| {' | '.join(HEADS)} |", f"|---|{'---:|' * (len(HEADS) - 1)}"]
     for one in found:
         mean, low, high = one.gap
         cells = [escape(one.env), str(one.tasks), *(f"{value:.3f}" for value in one.variation)]

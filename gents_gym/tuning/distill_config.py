@@ -41,8 +41,8 @@ class DistillConfig:
     seed: int = 0
     """Seed of tasks, weights and order."""
 
-    def __post_init__(self) -> None:
-        """Check the numbers."""
+    def check(self) -> None:
+        """Raise unless the numbers are right; called by distill, because tyro rewords errors of ``__post_init__``."""
         for name, least in (("tasks", 1), ("held_out", 2), ("width", 1), ("epochs", 1), ("batch", 1), ("seed", 0)):
             check_integer(name, getattr(self, name), least)
         check_number("learning_rate", self.learning_rate, 0, above=True)
