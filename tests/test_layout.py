@@ -45,8 +45,8 @@ ALLOWED = {  # beside itself
     "calibration": COMMON | {"models"},
     "report": LEAVES | {"types", "evaluation"},
     "offline": COMMON | {"logs", "models", "report"},
-    "tuning": COMMON | {"models", "evaluation"},
-    "experiments": COMMON | {"models", "training", "evaluation", "report"},
+    "tuning": COMMON | {"models", "agents", "evaluation", "report"},
+    "experiments": COMMON | {"models", "training", "evaluation", "report", "tuning"},
     "bench": COMMON | {"tasks", "envs", "models", "training", "policies", "agents", "evaluation"},
     "testing": COMMON | {"envs", "models", "evaluation"},
     "cli": COMMON

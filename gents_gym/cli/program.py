@@ -19,6 +19,7 @@ from gents_gym.checks import InputError
 from gents_gym.cli.bounds import MeasureBounds
 from gents_gym.cli.calibration import Calibrate
 from gents_gym.cli.data import Data
+from gents_gym.cli.distill import Distill
 from gents_gym.cli.evaluate import Compare, Evaluate, Report, Reproduce
 from gents_gym.cli.models import MeasureLosses
 from gents_gym.cli.news import NewsCommands, NewsPrepare
@@ -85,6 +86,7 @@ Command = (
     | Annotated[Data, subcommand("data")]
     | Annotated[Offline, subcommand("offline")]
     | Annotated[Tune, subcommand("tune")]
+    | Annotated[Distill, subcommand("distill")]
     | Annotated[MeasureLosses, subcommand("losses")]
     | Annotated[Calibrate, subcommand("calibration")]
     | Annotated[MeasureBounds, subcommand("bounds")]
