@@ -8,7 +8,7 @@ from gents_gym.checks import check_choice, check_integer
 
 # The numbers are part of every stream's identity: append, never renumber.
 ROLES = {"task": 0, "actions": 1, "agent": 2, "training": 3, "headlines": 4, "calibration": 5, "imagined": 6}
-ROLES |= {"offline": 12, "offline model": 13}
+ROLES |= {"offline": 12, "offline model": 13, "inspection": 14}
 SPLITS = {"train": 0, "validation": 1, "test": 2}
 
 

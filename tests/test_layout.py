@@ -45,13 +45,14 @@ ALLOWED = {  # beside itself
     "calibration": COMMON | {"models"},
     "report": LEAVES | {"types", "evaluation"},
     "offline": COMMON | {"logs", "models", "report"},
+    "inspection": COMMON | {"agents", "evaluation", "report"},
     "tuning": COMMON | {"models", "evaluation"},
     "experiments": COMMON | {"models", "training", "evaluation", "report"},
     "bench": COMMON | {"tasks", "envs", "models", "training", "policies", "agents", "evaluation"},
     "testing": COMMON | {"envs", "models", "evaluation"},
     "cli": COMMON
     | {"tasks", "models", "training", "evaluation", "report", "experiments"}
-    | {"bench", "calibration", "logs", "offline", "theory", "tuning", "gents_gym"},
+    | {"bench", "calibration", "inspection", "logs", "offline", "theory", "tuning", "gents_gym"},
     "__init__": COMMON | {"envs", "evaluation", "start", "testing"},
 }
 
