@@ -34,11 +34,11 @@ class Inspect:
     def run(self) -> None:
         """Check, play, record, write."""
         from gents_gym.inspection.page import check_page, write_page
-        from gents_gym.inspection.record import inspect_task
+        from gents_gym.inspection.record import STEPS, inspect_task
 
         check_page(self.out)
         with progress_bar(counted=False) as progress:
-            bar = progress.add_task("playing and recording", total=None)
+            bar = progress.add_task("playing and recording", total=2 * (self.steps or STEPS))
             found = inspect_task(
                 self.env, self.agent, task=self.task, seed=self.seed, steps=self.steps, model=self.model,
                 dims=self.dims, draws=self.draws, truth=self.truth, on_step=lambda: progress.advance(bar),

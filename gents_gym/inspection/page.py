@@ -13,6 +13,8 @@ from gents_gym.inspection.record import TAIL, Inspection, Step
 from gents_gym.report.template import fill_page
 
 MARK = b'<meta name="generator" content="gents_gym inspect">'  # by which a page of ours is known
+# Apart from each other on a map, for the ten actions of our settings; more than these begin again.
+COLORS = (*PALETTE, "#6F4BA8", "#8A4B2A", "#6B7480", "#9DB61E", *OTHERS)
 DIGITS = 4  # decimals of the numbers on the page
 
 
@@ -42,7 +44,7 @@ def page(found: Inspection) -> str:
 def page_data(found: Inspection) -> dict[str, Any]:
     """Return what the page shows, as JSON holds it."""
     n_steps, info = len(found.actions), found.info
-    colors = [(*PALETTE, *OTHERS)[a % (len(PALETTE) + len(OTHERS))] for a in range(info.n_actions)]
+    colors = [COLORS[a % len(COLORS)] for a in range(info.n_actions)]
     data = {
         "env": found.env,
         "agent": found.agent,

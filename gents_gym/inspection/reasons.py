@@ -31,6 +31,7 @@ class Twin(Protocol):
 
     label: str  # what the scores are
     sentence: str  # why the action is played, with {score}; {value} for the part that is not predicted
+    plays_highest: bool  # whether the highest score decides
 
     def explain(self, context: np.ndarray, places: np.ndarray | None) -> Reason:
         """Return the reason in the context (1, D), and the policy at places (1, C, D)."""
@@ -44,14 +45,19 @@ class Twin(Protocol):
 class Drawn:
     """The twin of agents that fit policies to drawn tables."""
 
+    plays_highest = True
+
     def __init__(self, twin: TSGen, quantile: float | None = None) -> None:
         """Score actions by the mean over the policies, or by a quantile."""
         self._twin, self._quantile, self.observe = twin, quantile, twin.observe
         n = twin.samples
         source = "the policy fitted to the drawn table" if n == 1 else f"policies fitted to {n} drawn tables"
-        self.label = source if quantile is None else f"{quantile:g} quantile of {source}"
-        verb = "it scores highest by" if quantile is None else f"the {quantile:g} quantile of its scores is highest by"
-        self.sentence = f"{verb} {source}, {{score}}"
+        if quantile is None:
+            self.label = f"score of {source}" if n == 1 else f"mean score of {source}"
+            self.sentence = f"{source} {'scores' if n == 1 else 'score'} it highest, {{score}}"
+        else:
+            self.label = f"{quantile:g} quantile of the scores of {source}"
+            self.sentence = f"the {self.label} is highest for it, {{score}}"
 
     def explain(self, context: np.ndarray, places: np.ndarray | None) -> Reason:
         """Return the scores of the fitted policies, the tables they were fitted to, and the policy at the places."""
@@ -64,12 +70,15 @@ class Drawn:
 
     def _combine(self, scores: np.ndarray) -> np.ndarray:
         """Return what actions are chosen by, (B, M, ..., A) to (B, ..., A)."""
-        mean = self._quantile is None
-        return np.asarray(scores.mean(axis=1) if mean else np.quantile(scores, self._quantile, axis=1))
+        return np.asarray(
+            scores.mean(axis=1) if self._quantile is None else np.quantile(scores, self._quantile, axis=1)
+        )
 
 
 class Scored:
     """The twin of agents that play the highest of their scores."""
+
+    plays_highest = True
 
     def __init__(self, twin: Greedy | BayesUCB, label: str, sentence: str) -> None:
         """Say in words what the scores are."""
@@ -83,6 +92,7 @@ class Scored:
 class Valued:
     """The twin of the knowledge gradient: predictions, and what observations are worth."""
 
+    plays_highest = True
     label = "prediction + value of information"
     sentence = (
         "its prediction plus {value}, which its outcome is worth to later decisions, is the highest score, {score}"
@@ -106,7 +116,8 @@ class Randomised:
     """The twin of agents that can say with which probabilities they play."""
 
     label = "probability of being played"
-    sentence = "it was drawn with probability {score}"
+    sentence = "it is played with probability {score}"
+    plays_highest = False
 
     def __init__(self, twin: Agent) -> None:
         """Take the twin, which acts as well: its random numbers go on as the agent's."""
@@ -125,6 +136,7 @@ class Silent:
 
     label = ""
     sentence = "the agent does not say why"
+    plays_highest = False
 
     def explain(self, context: np.ndarray, places: np.ndarray | None) -> Reason:
         """Return a reason without scores."""

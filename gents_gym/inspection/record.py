@@ -134,7 +134,9 @@ def find_model(spec: str, agent: Agent, model: str | None) -> Any:
     """Return the named model or the agent's own, or raise if there is none."""
     found = getattr(agent, "model", None) if model is None else model
     if found is None:
-        raise InputError(f"agent must play with a model, got {spec!r}: name one whose belief is shown by --model")
+        raise InputError(
+            f"agent must name its model, got {spec!r}, which does not: name one by --model, and its belief is shown"
+        )
     return found
 
 
@@ -191,7 +193,7 @@ def _record(found: Inspection, held: BeliefHolder, twin: Twin, t: int, draws: in
     first, end = max(0, t - BEFORE), min(t + 1 + AFTER, found.tasks.horizon)
     own = None if reason.tables is None else _drawn_cells(reason.tables, first, end)
     source = tables if reason.tables is None or reason.tables.contexts.shape[2] < end else reason.tables
-    text = _say(found, t, expected[0], reason, twin.sentence)
+    text = _say(found, t, expected[0], reason, twin)
     action, outcome = found.actions[[t]], found.outcomes[[t]]
     held.observe(context, action, outcome)
     twin.observe(context, action, outcome)
@@ -216,12 +218,12 @@ def _interval(mean: np.ndarray, variance: np.ndarray, info: TaskInfo) -> np.ndar
     return np.stack([quantiles(mean, variance, level, rewards) for level in (TAIL, 1 - TAIL)])
 
 
-def _say(found: Inspection, t: int, expected: np.ndarray, reason: Reason, sentence: str) -> str:
+def _say(found: Inspection, t: int, expected: np.ndarray, reason: Reason, twin: Twin) -> str:
     """Return in a few words what was played and why."""
-    action = int(found.actions[t])
+    action, sentence = int(found.actions[t]), twin.sentence
     if reason.scores is not None:
         score = float(reason.scores[action])
-        if not sentence.startswith("it was drawn") and score < reason.scores.max():
+        if twin.plays_highest and score < reason.scores.max():
             sentence = "its score, {score}, is not the highest"
         value = 0.0 if reason.predictions is None else score - float(reason.predictions[action])
         sentence = sentence.format(score=f"{score:.3f}", value=f"{value:.3f}")

@@ -41,6 +41,7 @@ function format(value, digits = 2) {
 const whole = (value) => (Number.isInteger(value) ? format(value, 0) : format(value, 1));
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const paint = (action) => `--light:${data.colors[action].light};--dark:${data.colors[action].dark}`;
+const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 const label = (action) => `action ${action}`;
 
 function extent(values) {
@@ -288,15 +289,15 @@ function drawMap(step) {
   const half = (axis) => (axis[1] - axis[0]) / 2;
   const px = (x) => left + ((x - xs[0] + half(xs)) / (xs[n - 1] - xs[0] + 2 * half(xs))) * inner;
   const py = (y) => 6 + inner - ((y - ys[0] + half(ys)) / (ys[n - 1] - ys[0] + 2 * half(ys))) * inner;
+  const regions = add(svg, "g", { opacity: 0.85 }); // of the group: rectangles overlap a little, so that no gaps show
   for (let j = 0; j < n; j++) {
     for (let i = 0; i < n; ) {
       const action = cells[j * n + i], from = i;
       while (i < n && cells[j * n + i] === action) i++;
       const place = { x: left + from * cell, y: 6 + inner - (j + 1) * cell, width: (i - from) * cell + 0.3, height: cell + 0.3 };
-      add(svg, "rect", { class: "fill mapcell", style: paint(action), ...place, opacity: 0.82 });
+      add(regions, "rect", { class: "fill mapcell", style: paint(action), ...place });
     }
   }
-  nameRegions(svg, cells, n, (i) => left + (i + 0.5) * cell, (j) => 6 + inner - (j + 0.5) * cell);
   const [d, e] = data.dims;
   for (const [x, text] of ticks(xs[0], xs[n - 1], 5)) add(svg, "text", { x: px(x), y: 6 + inner + 14, "text-anchor": "middle" }, text);
   for (const [y, text] of ticks(ys[0], ys[n - 1], 5)) add(svg, "text", { x: left - 4, y: py(y) + 4, "text-anchor": "end" }, text);
@@ -306,6 +307,7 @@ function drawMap(step) {
     const at = { cx: px(data.contexts[t][d]), cy: py(data.contexts[t][e]), r: 3.6 };
     add(add(svg, "circle", { class: "fill past", style: paint(data.actions[t]), ...at }), "title", {}, `decision ${t + 1}: ${label(data.actions[t])}`);
   }
+  nameRegions(svg, cells, n, (i) => left + (i + 0.5) * cell, (j) => 6 + inner - (j + 0.5) * cell);
   const here = { cx: px(data.contexts[state.t][d]), cy: py(data.contexts[state.t][e]), r: 8 };
   add(svg, "circle", { class: "halo", ...here });
   add(svg, "circle", { class: "here", ...here });
@@ -343,10 +345,9 @@ function drawFrame() {
   const dims = shownDims().map((d) => `x${sub(d)}`).join(", ");
   byId("table-note").textContent = `Rows are decisions, columns actions; ${dims}: the context. Rows below “now” are imagined, contexts too.`;
   const interval = data.steps[0].interval ? `dot: mean reward; line: ${data.coverage} interval of it` : "dot: mean reward; this model has no intervals";
-  byId("predicted-note").textContent = `In the current context. ${interval[0].toUpperCase()}${interval.slice(1)}${data.truth?.means ? "; orange: the truth" : ""}.`;
-  byId("why-note").textContent = data.steps[0].predictions
-    ? `${data.label}; the pale part is the prediction.`
-    : `${data.label}${data.policy ? ` (${data.policy})` : ""}.`;
+  byId("predicted-note").textContent = `In the current context. ${capital(interval)}${data.truth?.means ? "; orange: the truth" : ""}.`;
+  const pale = data.steps[0].predictions ? "; the pale part is the prediction" : "";
+  byId("why-note").textContent = `${capital(data.label)}${data.policy ? ` (${data.policy})` : ""}${pale}.`;
   byId("map-note").textContent = data.dims
     ? `Which action is played if two context entries change. Dots: contexts so far, by action played; ring: now.`
     : "Contexts have one entry, so there is no map.";
