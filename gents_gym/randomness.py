@@ -9,6 +9,7 @@ from gents_gym.checks import check_choice, check_integer
 # The numbers are part of every stream's identity: append, never renumber.
 ROLES = {"task": 0, "actions": 1, "agent": 2, "training": 3, "headlines": 4, "calibration": 5, "imagined": 6}
 ROLES |= {"delay": 7, "turnover": 8, "live": 9, "offline": 12, "offline model": 13, "distilling": 14}
+ROLES |= {"inspection": 15}
 SPLITS = {"train": 0, "validation": 1, "test": 2}
 
 

@@ -45,13 +45,14 @@ ALLOWED = {  # beside itself
     "calibration": COMMON | {"models"},
     "report": LEAVES | {"types", "evaluation"},
     "offline": COMMON | {"logs", "models", "report"},
+    "inspection": COMMON | {"agents", "evaluation", "report"},
     "tuning": COMMON | {"models", "agents", "evaluation", "report"},
     "experiments": COMMON | {"models", "training", "evaluation", "report", "tuning"},
     "bench": COMMON | {"tasks", "envs", "models", "training", "policies", "agents", "evaluation"},
     "testing": COMMON | {"envs", "models", "evaluation"},
     "cli": COMMON
     | {"tasks", "models", "training", "evaluation", "report", "experiments"}
-    | {"bench", "calibration", "logs", "offline", "theory", "tuning", "gents_gym"},
+    | {"bench", "calibration", "inspection", "logs", "offline", "theory", "tuning", "gents_gym"},
     "__init__": COMMON | {"envs", "evaluation", "start", "testing"},
 }
 
@@ -98,6 +99,7 @@ TESTED_ELSEWHERE = {  # modules without a test file of their own name, and the f
     "envs/vector.py": "envs/test_bandit.py",
     "evaluation/sealed.py": "evaluation/test_store.py",
     "experiments/": "experiments/test_reproduce.py",
+    "inspection/reasons.py": "inspection/test_record.py",
     "logs/describe.py": "cli/test_train.py",
     "logs/encoding.py": "logs/test_record.py",
     "logs/roles.py": "logs/test_record.py",
@@ -120,6 +122,7 @@ TESTED_ELSEWHERE = {  # modules without a test file of their own name, and the f
     "policies/table.py": "policies/test_estimator.py",
     "policies/tilts.py": "policies/test_constrained.py",
     "registry.py": "test_construct.py",
+    "report/template.py": "report/test_report.py",
     "tasks/headlines/config.py": "tasks/headlines/test_prepare.py",
     "testing/believer.py": "testing/test_beliefs.py",
     "testing/completions.py": "testing/test_beliefs.py",

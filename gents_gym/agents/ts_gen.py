@@ -120,6 +120,14 @@ class TSGen(Resettable):
         self._acted = True
         return self._last.scores
 
+    def scores_at(self, contexts: np.ndarray) -> np.ndarray:
+        """Return the scores of the latest fitted policies in any contexts, (B, C, D) to (B, M, C, A)."""
+        if self._last is None:
+            raise InputError("scores_at must follow act, which fits the policies")
+        read = self._held.model.context_features(contexts) if self._policy.on_features else contexts  # (B, C, K)
+        scores = self._last.policy.scores(np.repeat(np.asarray(read), self.samples, axis=0))  # (B·M, C, A)
+        return scores.reshape(len(contexts), self.samples, *scores.shape[1:])
+
     def other_scores(self, context: np.ndarray, live: Live | None = None) -> Iterator[np.ndarray]:
         """Yield the scores of ``votes`` - 1 more decisions like the latest, (B, D) to (B, M, A) each.
 

@@ -21,6 +21,7 @@ from gents_gym.cli.calibration import Calibrate
 from gents_gym.cli.data import Data
 from gents_gym.cli.distill import Distill
 from gents_gym.cli.evaluate import Compare, Evaluate, Report, Reproduce
+from gents_gym.cli.inspect import Inspect
 from gents_gym.cli.models import MeasureLosses
 from gents_gym.cli.news import NewsCommands, NewsPrepare
 from gents_gym.cli.offline import Offline
@@ -80,6 +81,7 @@ Command = (
     | Annotated[Evaluate, subcommand("evaluate")]
     | Annotated[Report, subcommand("report")]
     | Annotated[Compare, subcommand("compare")]
+    | Annotated[Inspect, subcommand("inspect")]
     | Annotated[Reproduce, subcommand("reproduce")]
     | Annotated[Study, subcommand("study")]
     | Annotated[Train, subcommand("train")]
