@@ -61,12 +61,14 @@ class PooledBelief:
         weights = np.exp(fit.sum(1) - fit.sum(1).max(axis=1, keepdims=True))
         return weights / weights.sum(axis=1, keepdims=True)
 
-    def expected(self, contexts):
+    def expected(self, contexts, actions=None):
         chances = np.einsum("bk,bcak->bca", self.shares(), self.chances(self.ledger.check_contexts(contexts)))
         means = self.model.likelihood.expected_reward(self.info.reward_fn, chances)
+        if actions is not None:  # some of a pool's alone
+            means = np.take_along_axis(means, actions[:, None], axis=2)
         return means if np.ndim(contexts) == 3 else means[:, 0]
 
-    def variance(self, contexts):  # not known
+    def variance(self, contexts, actions=None):  # not known
         return None
 
     def decide(self, context, action):

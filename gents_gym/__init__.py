@@ -10,7 +10,14 @@ from typing import Any as _Any
 from gents_gym import registry as _registry
 from gents_gym.checks import InputError
 from gents_gym.construct import make_agent, make_policy, make_tasks
-from gents_gym.envs import BanditEnv, BanditVectorEnv, PreviousStep, VectorPreviousStep
+from gents_gym.envs import (
+    BanditEnv,
+    BanditVectorEnv,
+    LateOutcomes,
+    PreviousStep,
+    VectorLateOutcomes,
+    VectorPreviousStep,
+)
 from gents_gym.envs.register import register as _register
 from gents_gym.envs.register import register_tasks
 from gents_gym.evaluation.regret import RecordRegret, VectorRecordRegret
@@ -48,6 +55,7 @@ __all__ = [
     "Feedback",
     "Gaussian",
     "InputError",
+    "LateOutcomes",
     "Live",
     "Logs",
     "Model",
@@ -65,6 +73,7 @@ __all__ = [
     "TaskInfo",
     "Tasks",
     "TuneConfig",
+    "VectorLateOutcomes",
     "VectorPreviousStep",
     "VectorRecordRegret",
     "calibrate",

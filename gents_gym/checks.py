@@ -189,6 +189,26 @@ def check_array(
     return array
 
 
+def check_available(value: Any, axes: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Return ``value`` as booleans of ``shape``, or raise; the last axis must have one or more that are True."""
+    available = check_array("available", value, axes, shape, np.bool_)
+    some = available.any(axis=-1)
+    if np.count_nonzero(some) < some.size:
+        where = tuple(int(i) for i in np.argwhere(~some)[0])
+        raise TaskError(f"available must have an action that can be played, got none at index {where}", where[0])
+    return available
+
+
+def check_played(actions: np.ndarray, available: np.ndarray) -> None:
+    """Raise unless each of the actions (B,) is one of those that are ``available`` (B, A)."""
+    odd = ~np.take_along_axis(available, actions[:, None], axis=1)[:, 0].astype(np.bool_)
+    if np.count_nonzero(odd):
+        task = int(odd.argmax())
+        some = np.flatnonzero(available[task])
+        known = ", ".join(map(str, some[:10])) + (", ..." if len(some) > 10 else "")
+        raise TaskError(f"action must be available ({known}), got {actions[task]} in task {task}", task)
+
+
 def check_contexts(contexts: Any, n_tasks: int, size: int, dtype: Any = np.float32) -> np.ndarray:
     """Return contexts (B, C, D), or raise unless they have that shape; (B, D) becomes (B, 1, D)."""
     if np.ndim(contexts) == 3:

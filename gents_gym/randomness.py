@@ -8,7 +8,8 @@ from gents_gym.checks import check_choice, check_integer
 
 # The numbers are part of every stream's identity: append, never renumber.
 ROLES = {"task": 0, "actions": 1, "agent": 2, "training": 3, "headlines": 4, "calibration": 5, "imagined": 6}
-ROLES |= {"live": 7, "offline": 12, "offline model": 13}
+ROLES |= {"delay": 7, "turnover": 8, "live": 9, "offline": 12, "offline model": 13, "distilling": 14}
+ROLES |= {"inspection": 15}
 SPLITS = {"train": 0, "validation": 1, "test": 2}
 
 
@@ -33,15 +34,28 @@ class Draws:
         self._method = method
         self._size = size
         self._ahead = ahead
-        self._chunk = np.empty((0, len(rngs), size))  # (ahead, B, size)
-        self._used = 0
+        self._chunk = np.empty((len(rngs), 0))  # (B, numbers)
+        self._used: int | np.ndarray = 0  # of the chunk, by all tasks or by each, (B,)
 
-    def next(self) -> np.ndarray:
-        """Return the next step's numbers, (B, size)."""
-        if self._used == len(self._chunk):
-            drawn = [getattr(rng, self._method)(size=(self._ahead, self._size)) for rng in self._rngs]
-            self._chunk = np.stack(drawn, axis=1)  # (ahead, B, size)
-            self._used = 0
-        self._used += 1
-        numbers: np.ndarray = self._chunk[self._used - 1]
-        return numbers
+    def next(self, counts: np.ndarray | None = None) -> np.ndarray:
+        """Return the next step's numbers, (B, size).
+
+        With ``counts`` (B,), task i uses so many: (B, n) with n the largest count, what is beyond a task's is not its.
+        """
+        wanted: int | np.ndarray = self._size
+        if counts is not None:
+            wanted = int(counts[0]) if np.count_nonzero(counts == counts[0]) == len(counts) else counts
+        most = int(np.max(wanted))
+        if np.max(self._used) + most > self._chunk.shape[1]:
+            self._draw(most)
+        used, self._used = self._used, self._used + wanted
+        if isinstance(used, int):
+            return self._chunk[:, used : used + most]
+        return np.take_along_axis(self._chunk, used[:, None] + np.arange(most), axis=1)
+
+    def _draw(self, most: int) -> None:
+        """Add a chunk, and forget what all tasks have used."""
+        old = int(np.min(self._used))
+        drawn = [getattr(rng, self._method)(size=self._ahead * most) for rng in self._rngs]
+        self._chunk = np.concatenate([self._chunk[:, old:], np.stack(drawn)], axis=1)
+        self._used = self._used - old

@@ -15,7 +15,7 @@ from gents_gym.seals import read_tensors
 from gents_gym.specs import check_registered
 
 FORMAT = "gents_gym.tasks.1"
-ARRAYS = ("action_features", "contexts", "outcomes", "means", "hidden_features")  # in the order of the seal
+ARRAYS = ("action_features", "contexts", "outcomes", "means", "hidden_features", "available")  # in the seal's order
 NEEDED = ARRAYS[:3]
 LABELS = {"oracle": str, "reward_fn": str, "texts": list, "space": str, "likelihood": str}
 

@@ -3,6 +3,7 @@
 Sizes: B tasks, T horizon, A actions, D context size, F action-feature size, N single actions, R rows of each.
 """
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_array, check_integer, check_reward_fn
+from gents_gym.checks import InputError, check_array, check_available, check_integer, check_reward_fn
 from gents_gym.files import digest
 from gents_gym.likelihoods import BERNOULLI, Likelihood, infer_likelihood, make_likelihood
 from gents_gym.likelihoods import RewardFn as RewardFn
@@ -95,6 +96,7 @@ class Tasks:
         space: The name of the space that action features are embeddings in, or None where they are none.
         likelihood: What an outcome is; None: Bernoulli if all outcomes are 0 or 1, else Gaussian.
         truth: p*, or None where it is not known. Files do not keep it.
+        available: Which actions can be played at each decision, (B, T, A) bool; None: all of them.
     """
 
     action_features: np.ndarray
@@ -108,6 +110,7 @@ class Tasks:
     space: str | None = None
     likelihood: Likelihood = None  # type: ignore[assignment]  # set in __post_init__
     truth: Truth | None = None
+    available: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         """Check the shapes against each other, and the outcomes, and freeze the arrays."""
@@ -124,6 +127,8 @@ class Tasks:
             arrays["hidden_features"] = hidden
         if self.texts is not None:
             arrays["texts"] = _check_texts(self.texts, (n_tasks, n_actions))
+        if self.available is not None:
+            arrays["available"] = check_available(self.available, "(B, T, A)", table)
         check_integer("the number of actions", n_actions, 2)
         check_integer("the horizon T", contexts.shape[1], 1)
         check_integer("the context size D", contexts.shape[2], 1)
@@ -151,6 +156,12 @@ class Tasks:
         if isinstance(index, int | np.integer):
             index = [index]
         return replace(self, **{name: array[index] for name, array in self._parts().items()})
+
+    def with_available(self, available: np.ndarray) -> "Tasks":
+        """Return the same tasks with ``available``, (B, T, A) of bool, which is right by construction: not checked."""
+        other = copy.copy(self)
+        object.__setattr__(other, "available", _frozen(available))
+        return other
 
     def _arrays(self) -> dict[str, np.ndarray]:
         """Return the numbers, which hashes are made of."""
@@ -348,6 +359,8 @@ class TaskInfo:
     likelihood: Likelihood = BERNOULLI  # what an outcome is
     truth: Truth | None = None  # p*, where nature publishes it and it is about the features above
     known_contexts: np.ndarray | None = None  # (B, T, D): what is known of the contexts to come
+    late: bool = False  # whether outcomes may arrive after later decisions, or never
+    masked: bool = False  # whether only some of the actions can be played at a decision
 
     def __post_init__(self) -> None:
         """Check R."""
@@ -391,6 +404,14 @@ class LateAgent(Protocol):
 
         It takes the place of ``observe``: the agent remembers contexts and actions of its own decisions.
         """
+        ...
+
+
+class MaskedAgent(Protocol):
+    """An agent that plays among the actions that are available: its ``act`` has a parameter of that name."""
+
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
+        """Return actions (B,) for the contexts (B, D), each of them available in its task, (B, A) of bool."""
         ...
 
 
@@ -505,11 +526,14 @@ class Belief(Protocol):
     A decision opens a row of the table. The played cell stays missing until its outcome arrives, at once or later.
     """
 
-    def expected(self, contexts: np.ndarray) -> np.ndarray:
-        """Return mean rewards, (B, D) to (B, A), or (B, C, D) to (B, C, A)."""
+    def expected(self, contexts: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray:
+        """Return mean rewards, (B, D) to (B, A), or (B, C, D) to (B, C, A).
+
+        With ``actions`` (B, n), those of these actions alone, in this order: (B, n) or (B, C, n).
+        """
         ...
 
-    def variance(self, contexts: np.ndarray) -> np.ndarray | None:
+    def variance(self, contexts: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray | None:
         """Return the variance of those means under the belief, in the same shapes; None if the model has none."""
         ...
 
@@ -577,7 +601,14 @@ class Outlook:
 class LooksAhead(Protocol):
     """A belief with a quick way to its outlook; for others, forks observe imagined outcomes."""
 
-    def look_ahead(self, context: np.ndarray, counts: np.ndarray, size: int, contexts: str | None = None) -> Outlook:
+    def look_ahead(
+        self,
+        context: np.ndarray,
+        counts: np.ndarray,
+        size: int,
+        contexts: str | None = None,
+        actions: np.ndarray | None = None,
+    ) -> Outlook:
         """Return what further observations would be worth.
 
         Args:
@@ -585,6 +616,7 @@ class LooksAhead(Protocol):
             counts: Numbers of observations, rising, (n,).
             size: C, contexts that are imagined.
             contexts: Where they come from, as in :meth:`Belief.complete`.
+            actions: The only actions that there are, (B, n), which the outlook is of; None: all A.
         """
         ...
 
@@ -613,13 +645,6 @@ class LiveBelief(Belief, Protocol):
         """Drop the first rows of every task; what was learned from them stays.
 
         The rows behind them are renumbered from 0. Outcomes that are missing in dropped rows cannot arrive any more.
-        """
-        ...
-
-    def among(self, actions: np.ndarray) -> Belief:
-        """Return what is believed of ``actions`` (B, n) alone, numbered from 0, with the same random numbers.
-
-        The rows of others stay without an outcome. It is for one decision: learning goes on in this belief.
         """
         ...
 

@@ -1,5 +1,10 @@
-"""What all tests share: nothing is left behind in the system's temporary folder, and commands run in this process."""
+"""What tests share: clean temporary folders, commands that run in this process, and pages in a browser."""
 
+import html
+import json
+import re
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -28,5 +33,31 @@ def run_command(monkeypatch):
             except SystemExit as stop:
                 return stop.code
             return 0
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def open_page():
+    """A function that opens a page in Chromium; tests that ask for it are skipped if there is none."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    browser = next((path for name in names if (path := shutil.which(name))), None)
+    if browser is None:
+        pytest.skip("no Chromium here (Debian: apt-get install chromium)")
+
+    def run(text, folder, script="", address="", width=1200):
+        """Return the page as Chromium has it after its script and the one given, and what that put into ``seen``."""
+        after = f"<pre id='seen'></pre><script>{{const seen = {{}}; {script}; "
+        after += "document.getElementById('seen').textContent = JSON.stringify(seen);}</script></body>"
+        head, _, tail = text.rpartition("</body>")
+        (folder / "page.html").write_text(head + after + tail, encoding="utf-8")
+        command = [
+            browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            f"--window-size={width},900", f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=2000",
+            "--dump-dom", f"{(folder / 'page.html').as_uri()}{address}",
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True, timeout=100)
+        seen = re.search('<pre id="seen">(.*?)</pre>', done.stdout)[1]
+        return done.stdout, json.loads(html.unescape(seen))
 
     return run

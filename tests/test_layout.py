@@ -46,13 +46,14 @@ ALLOWED = {  # beside itself
     "report": LEAVES | {"types", "evaluation"},
     "live": COMMON | {"models"},  # agents by their ids alone
     "offline": COMMON | {"logs", "models", "report"},
-    "tuning": COMMON | {"models", "evaluation"},
-    "experiments": COMMON | {"models", "training", "evaluation", "report"},
+    "inspection": COMMON | {"agents", "evaluation", "report"},
+    "tuning": COMMON | {"models", "agents", "evaluation", "report"},
+    "experiments": COMMON | {"models", "training", "evaluation", "report", "tuning"},
     "bench": COMMON | {"tasks", "envs", "models", "training", "policies", "agents", "evaluation", "live"},
     "testing": COMMON | {"envs", "models", "evaluation"},
     "cli": COMMON
     | {"tasks", "models", "training", "evaluation", "report", "experiments"}
-    | {"bench", "calibration", "live", "logs", "offline", "theory", "tuning", "gents_gym"},
+    | {"bench", "calibration", "inspection", "live", "logs", "offline", "theory", "tuning", "gents_gym"},
     "__init__": COMMON | {"envs", "evaluation", "start", "testing"},
 }
 
@@ -94,10 +95,12 @@ TESTED_ELSEWHERE = {  # modules without a test file of their own name, and the f
     "cli/": "cli/test_program.py",
     "drawing/board.py": "drawing/test_names.py",
     "envs/given.py": "envs/test_bandit.py",
+    "envs/mail_kernel.py": "envs/test_mail.py",
     "envs/streams.py": "envs/test_bandit.py",
     "envs/vector.py": "envs/test_bandit.py",
     "evaluation/sealed.py": "evaluation/test_store.py",
     "experiments/": "experiments/test_reproduce.py",
+    "inspection/reasons.py": "inspection/test_record.py",
     "live/store.py": "live/test_live.py",
     "live/streams.py": "live/test_live.py",
     "logs/describe.py": "cli/test_train.py",
@@ -122,6 +125,7 @@ TESTED_ELSEWHERE = {  # modules without a test file of their own name, and the f
     "policies/table.py": "policies/test_estimator.py",
     "policies/tilts.py": "policies/test_constrained.py",
     "registry.py": "test_construct.py",
+    "report/template.py": "report/test_report.py",
     "tasks/headlines/config.py": "tasks/headlines/test_prepare.py",
     "testing/believer.py": "testing/test_beliefs.py",
     "testing/completions.py": "testing/test_beliefs.py",
@@ -156,7 +160,7 @@ def test_tests_elsewhere_are_there():
 ASKS = {"hasattr", "getattr", "isinstance", "issubclass", "type", "callable", "vars", "dir"}
 OF_A_MODEL = re.compile("model|belief|kernel", re.IGNORECASE)
 # Of gents_gym.models: models by name, context models, what any belief can, tuned files.
-USABLE = {"load", "contexts", "lookahead", "tuned"}
+USABLE = {"load", "contexts", "ledger", "lookahead", "tuned"}
 
 
 def probes(source):

@@ -33,7 +33,7 @@ def built(tmp_path_factory):
 
 def modules():
     files = (p for p in (TOP / "gents_gym").rglob("*.py") if "__pycache__" not in p.parts)
-    folders = ("models/weights", "report/page", "tasks/headlines/bundled")
+    folders = ("models/weights", "report/page", "inspection/template", "tasks/headlines/bundled")
     data = (p for folder in folders for p in (TOP / "gents_gym" / folder).rglob("*") if p.is_file())
     return {str(p.relative_to(TOP)) for p in (*files, *data)} | {
         "gents_gym/py.typed",

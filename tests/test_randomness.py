@@ -40,3 +40,13 @@ def test_draws_are_the_tasks_own_numbers_in_order(method, ahead):
     for i in range(3):
         rng = stream(0, "agent", i)
         assert np.array_equal(got[:, i], [getattr(rng, method)(2) for _ in range(10)])
+
+
+def test_tasks_may_use_different_numbers_of_draws():
+    draws = Draws([stream(0, "agent", i) for i in range(3)], "random", 4, ahead=2)
+    rngs = [stream(0, "agent", i) for i in range(3)]
+    for counts in ([4, 4, 4], [1, 3, 0], None, [2, 2, 2], [0, 4, 1], None, None):
+        found = draws.next(None if counts is None else np.array(counts))
+        for i, rng in enumerate(rngs):
+            count = 4 if counts is None else counts[i]
+            assert np.array_equal(found[i, :count], rng.random(count))

@@ -13,9 +13,10 @@ LABELS = {"oracle": "logistic", "reward_fn": "gents_gym.types:identity"}
 
 @pytest.fixture
 def arrays():
-    shapes = ((2, 3, 4), (2, 5, 1), (2, 5, 3), (2, 5, 3), (2, 3, 2))
+    shapes = ((2, 3, 4), (2, 5, 1), (2, 5, 3), (2, 5, 3), (2, 3, 2), (2, 5, 3))
     rng = np.random.default_rng(0)
-    return {name: rng.random(shape, np.float32) for name, shape in zip(ARRAYS, shapes, strict=True)}
+    found = {name: rng.random(shape, np.float32) for name, shape in zip(ARRAYS, shapes, strict=True)}
+    return {**found, "available": found["available"] < 0.5}
 
 
 @pytest.mark.parametrize("lacking", [[], ["means"], ["hidden_features", "means"]])

@@ -5,6 +5,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from gents_gym.agents.live import Live, same_live
+
 Found = TypeVar("Found")
 DEFAULT_VOTES = 32  # decisions behind a vote share, the one that is played among them
 
@@ -15,22 +17,26 @@ class Ahead(Generic[Found]):
     So an agent draws the same numbers in the same order whether or not it is asked.
     """
 
-    def __init__(self, find: Callable[[np.ndarray], Found]) -> None:
-        """Take the function that draws or computes it in contexts (B, D)."""
+    def __init__(self, find: Callable[..., Found]) -> None:
+        """Take the function that draws or computes it in contexts (B, D), and among live actions if only some are."""
         self._find = find
-        self._kept: tuple[np.ndarray, Found] | None = None  # contexts, and what was found in them
+        self._kept: tuple[np.ndarray, Live | None, Found] | None = None  # contexts, live actions, what was found there
 
-    def look(self, context: np.ndarray) -> Found:
+    def look(self, context: np.ndarray, live: Live | None = None) -> Found:
         """Return what the decision to come is made of, and keep it for ``act``."""
-        if self._kept is None or not np.array_equal(context, self._kept[0]):
-            self._kept = np.array(context), self._find(context)
-        return self._kept[1]
+        kept = self._kept
+        if kept is None or not np.array_equal(context, kept[0]) or not same_live(live, kept[1]):
+            self._kept = kept = np.array(context), live, self._ask(context, live)
+        return kept[2]
 
-    def take(self, context: np.ndarray) -> Found:
+    def take(self, context: np.ndarray, live: Live | None = None) -> Found:
         """Return it for ``act``, and keep it no longer: the next decision may have the same contexts."""
-        found = self._find(context) if self._kept is None else self.look(context)
+        found = self._ask(context, live) if self._kept is None else self.look(context, live)
         self._kept = None
         return found
+
+    def _ask(self, context: np.ndarray, live: Live | None) -> Found:
+        return self._find(context) if live is None else self._find(context, live)
 
 
 def one_hot(action: np.ndarray, n_actions: int) -> np.ndarray:

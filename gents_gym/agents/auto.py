@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from gents_gym.construct import agent_ids, make_agent
 from gents_gym.models.load import fitting_model
 from gents_gym.models.tuned import check_law, find_tuned, tuned_entry, tuned_files
 from gents_gym.specs import check_registered
-from gents_gym.types import Agent, Resolves, Selective, TaskInfo
+from gents_gym.types import Agent, Feedback, Resolves, Selective, TaskInfo
 
 
 @dataclass
@@ -53,13 +54,21 @@ class Auto(Resettable):
         self._agent = self._choose(info)[1]
         self._agent.reset(info, rngs)
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the chosen agent's actions (B,)."""
-        return self._agent.act(context)
+        if available is None:
+            return self._agent.act(context)
+        agent: Any = self._agent  # one of ours, all of which take a mask
+        chosen: np.ndarray = agent.act(context, available)
+        return chosen
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Hand the outcomes on to the chosen agent."""
         self._agent.observe(context, action, outcome)
+
+    def observe_late(self, feedback: Feedback) -> None:
+        """Hand what arrived on to the chosen agent."""
+        self._agent.observe_late(feedback)  # type: ignore[attr-defined]  # as all of ours have it
 
     def _choose(self, info: TaskInfo) -> tuple[str, Agent]:
         """Return the spec of the agent that was tuned for such tasks, and the agent."""

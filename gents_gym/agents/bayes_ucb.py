@@ -8,11 +8,12 @@ from scipy.special import betaincinv, ndtri
 
 from gents_gym.agents.ahead import Ahead
 from gents_gym.agents.base import Resettable
+from gents_gym.agents.live import Live, find_live
 from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
 from gents_gym.agents.ties import Chooser, check_ties
 from gents_gym.checks import InputError, check_array, check_number
 from gents_gym.models.load import check_model_name
-from gents_gym.types import Model, TaskInfo
+from gents_gym.types import Feedback, Model, TaskInfo
 
 LEAST_SHARE = 1e-9  # of the range that a mean and the variance of a Beta distribution keep to its ends
 
@@ -60,16 +61,16 @@ class BayesUCB(Resettable):
         """Face B new tasks."""
         if self.quantile is None and self.discount is None and info.horizon is None:
             raise InputError("discount or quantile must be given if the horizon is not known, got None")
-        self._held = BeliefHolder(self.model, info, rngs)
+        self._info, self._held = info, BeliefHolder(self.model, info, rngs)
         self._choose = Chooser(self.ties, rngs, info.n_actions)
         self._scores = Ahead(self.scores)
         support = info.likelihood.support
         self._range = None if support is None else np.asarray(info.reward_fn(support), np.float64)
         self._left = info.horizon or 0  # decisions to come, the current one among them
 
-    def scores(self, context: np.ndarray) -> np.ndarray:
-        """Return the quantiles of the mean rewards, (B, D) to (B, A)."""
-        mean, variance = self._held.expected(context), self._held.belief.variance(context)
+    def scores(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+        """Return the quantiles of the mean rewards, (B, D) to (B, A), or of the live actions, (B, n)."""
+        mean, variance = self._held.expected(context, live), self._held.variance(context, live)
         if variance is None:
             raise InputError(f"model must say how sure it is of its means for bayes-ucb, got {self.model!r}")
         variance = check_array("the model's variance", variance, "(B, A)", mean.shape, np.float64, per_task=1)
@@ -82,17 +83,24 @@ class BayesUCB(Resettable):
         left = self._left if self.discount is None else 1 / (1 - self.discount)
         return 1 - 1 / (2 + self.kappa * max(left - 1, 0))
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,) of the highest quantile."""
-        return self._choose(self._scores.take(context))
+        live = find_live(available, self._info)
+        return self._held.acts(context, self._choose(self._scores.take(context, live), live))
 
-    def probabilities(self, context: np.ndarray) -> np.ndarray:
+    def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return 1 for the action of the highest quantile, (B, D) to (B, A)."""
-        return self._choose.probabilities(self._scores.look(context))
+        live = find_live(available, self._info)
+        return self._choose.probabilities(self._scores.look(context, live), live)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""
         self._held.observe(context, action, outcome)
+        self._left -= 1
+
+    def observe_late(self, feedback: Feedback) -> None:
+        """Tell the model what was played, and what arrived."""
+        self._held.observe_late(feedback)
         self._left -= 1
 
 

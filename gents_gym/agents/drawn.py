@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from gents_gym.agents.ahead import Ahead, one_hot
+from gents_gym.agents.live import Live, counts_of, pick_best
 from gents_gym.checks import check_rngs
 from gents_gym.randomness import Draws
 
-Predict = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # contexts (B, D) to means and deviations, (B, A) each
+# Contexts (B, D), and the live actions if only some are, to means and deviations, (B, A) or (B, n) each.
+Predict = Callable[..., tuple[np.ndarray, np.ndarray]]
 
 
 class DrawnBest:
@@ -22,19 +24,33 @@ class DrawnBest:
         self._others = Draws([rng.spawn(1)[0] for rng in rngs], "standard_normal", (votes - 1) * n_actions, ahead=1)
         self._decision = Ahead(self._decide)
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
         """Return the actions (B,) of the highest drawn reward."""
-        return self._decision.take(context)[0]
+        return self._decision.take(context, live)[0]
 
-    def probabilities(self, context: np.ndarray) -> np.ndarray:
+    def probabilities(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
         """Return the share of draws under which each action is best, the played one among them, (B, D) to (B, A)."""
-        played, mean, deviation = self._decision.look(context)
-        noise = self._others.next().reshape(self._shape)  # (B, M-1, A)
-        best = (mean[:, None] + deviation[:, None] * noise).argmax(axis=2)  # (B, M-1)
+        played, mean, deviation = self._decision.look(context, live)
+        noise = self._noise(live)  # (B, M-1, n)
+        scores = mean[:, None] + deviation[:, None] * noise
+        if live is None:
+            best = scores.argmax(axis=2)  # (B, M-1)
+        else:
+            is_live = np.arange(noise.shape[2]) < live.counts[:, None, None]
+            best = np.take_along_axis(live.actions, np.where(is_live, scores, -np.inf).argmax(axis=2), axis=1)
         n_actions = self._shape[2]
         votes = (best[..., None] == np.arange(n_actions)).sum(axis=1) + one_hot(played, n_actions)  # (B, A)
         return np.asarray(votes / (self._shape[1] + 1))
 
-    def _decide(self, context: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        mean, deviation = self._predict(context)
-        return (mean + deviation * self._normal.next()).argmax(axis=1), mean, deviation
+    def _noise(self, live: Live | None) -> np.ndarray:
+        """Return normal numbers for votes that are not played, (B, M-1, A) or (B, M-1, n)."""
+        if live is None:
+            return self._others.next().reshape(self._shape)
+        found = self._others.next(self._shape[1] * live.counts)  # a task's own, one vote after the other
+        first = np.arange(self._shape[1])[:, None] * live.counts[:, None, None]  # (B, M-1, 1)
+        place = np.minimum(first + np.arange(live.actions.shape[1]), found.shape[1] - 1)  # (B, M-1, n)
+        return np.take_along_axis(found, place.reshape(len(found), -1), axis=1).reshape(place.shape)
+
+    def _decide(self, context: np.ndarray, live: Live | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        mean, deviation = self._predict(context) if live is None else self._predict(context, live)
+        return pick_best(mean + deviation * self._normal.next(counts_of(live)), live), mean, deviation

@@ -9,7 +9,7 @@ from gents_gym.agents.ahead import DEFAULT_VOTES
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.ts_gen import TSGen
 from gents_gym.checks import InputError
-from gents_gym.types import PolicyClass, TaskInfo, Tasks
+from gents_gym.types import Feedback, PolicyClass, TaskInfo, Tasks
 
 
 @dataclass
@@ -44,9 +44,9 @@ class ExactTwin(Resettable):
         info = replace(info, truth=self.tasks.truth)
         self._agent.reset(info if hidden is None else replace(info, action_features=hidden), rngs)
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,)."""
-        return self._agent.act(context)
+        return self._agent.act(context, available)
 
     def probabilities(self, context: np.ndarray) -> np.ndarray:
         """Return the vote share of each action, (B, D) to (B, A), as TS-Gen does."""
@@ -55,3 +55,7 @@ class ExactTwin(Resettable):
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Add the played actions' outcomes to the history."""
         self._agent.observe(context, action, outcome)
+
+    def observe_late(self, feedback: Feedback) -> None:
+        """Add what arrived to the history."""
+        self._agent.observe_late(feedback)

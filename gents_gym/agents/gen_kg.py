@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gents_gym.agents.base import Resettable
+from gents_gym.agents.live import Live, find_live
 from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
 from gents_gym.agents.ties import Chooser, check_ties
 from gents_gym.checks import InputError, check_integer, check_memory, check_number
 from gents_gym.models.contexts import check_contexts
 from gents_gym.models.load import check_model_name
 from gents_gym.models.lookahead import look_ahead
-from gents_gym.types import Model, Outlook, TaskInfo
+from gents_gym.types import Feedback, Model, Outlook, TaskInfo
 
 COUNTS = 16 ** np.arange(6)  # numbers k of observations that are imagined, as far as decisions are left
 LEAST_SHARE = 1e-3  # a rate of free observations below it is taken for it: the formula divides by the rate
@@ -74,22 +75,29 @@ class GenKG(Resettable):
         self._choose = Chooser(self.ties, rngs, info.n_actions)
         self._info, self._time = info, 0
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,) of the highest score."""
-        return self._choose(self.scores(context))
+        live = find_live(available, self._info)
+        return self._held.acts(context, self._choose(self.scores(context, live), live))
 
-    def scores(self, context: np.ndarray) -> np.ndarray:
-        """Return the scores, (B, D) to (B, A)."""
-        expected, left = self._held.expected(context), self._left()
+    def scores(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+        """Return the scores, (B, D) to (B, A), or of the live actions, (B, n), as if no others were to come."""
+        expected, left = self._held.expected(context, live), self._left()
         if self.c == 0 or left < 2:
             return expected
         counts = COUNTS[left >= COUNTS]
-        outlook = look_ahead(self._held.belief, self._info, context, counts, self.size, self.contexts)
+        columns = None if live is None else live.actions
+        outlook = look_ahead(self._held.belief, self._info, context, counts, self.size, self.contexts, columns)
         return expected + self.c * worth(outlook, counts, left)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""
         self._held.observe(context, action, outcome)
+        self._time += 1
+
+    def observe_late(self, feedback: Feedback) -> None:
+        """Tell the model what was played, and what arrived."""
+        self._held.observe_late(feedback)
         self._time += 1
 
     def _left(self) -> float:

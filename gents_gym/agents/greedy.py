@@ -8,12 +8,13 @@ import numpy as np
 
 from gents_gym.agents.ahead import Ahead
 from gents_gym.agents.base import Resettable
+from gents_gym.agents.live import Live, counts_of, even_chances, find_live, pick_any, pick_best, spread
 from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
 from gents_gym.agents.ties import Chooser, check_ties
 from gents_gym.checks import InputError, check_number, check_rngs
 from gents_gym.models.load import check_model_name
 from gents_gym.randomness import Draws
-from gents_gym.types import TaskInfo
+from gents_gym.types import Feedback, TaskInfo
 
 
 @dataclass
@@ -37,25 +38,35 @@ class Greedy(Resettable):
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
-        self._held = BeliefHolder(self.model, info, rngs)
+        self._info, self._held = info, BeliefHolder(self.model, info, rngs)
         self._choose = Chooser(self.ties, rngs, info.n_actions)
         self._scores = Ahead(self.scores)
 
-    def scores(self, context: np.ndarray) -> np.ndarray:
-        """Return the predicted mean rewards, (B, D) to (B, A)."""
-        return self._held.expected(context)
+    def scores(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+        """Return the predicted mean rewards, (B, D) to (B, A), or of the live actions, (B, n)."""
+        return self._held.expected(context, live)
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,) of the highest prediction."""
-        return self._choose(self._scores.take(context))
+        live = find_live(available, self._info)
+        return self.acts(context, self._choose(self._scores.take(context, live), live))
 
-    def probabilities(self, context: np.ndarray) -> np.ndarray:
+    def acts(self, context: np.ndarray, action: np.ndarray) -> np.ndarray:
+        """Return the actions (B,), which are played in the contexts (B, D)."""
+        return self._held.acts(context, action)
+
+    def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return 1 for the action of the highest prediction, (B, D) to (B, A)."""
-        return self._choose.probabilities(self._scores.look(context))
+        live = find_live(available, self._info)
+        return self._choose.probabilities(self._scores.look(context, live), live)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""
         self._held.observe(context, action, outcome)
+
+    def observe_late(self, feedback: Feedback) -> None:
+        """Tell the model what was played, and what arrived."""
+        self._held.observe_late(feedback)
 
 
 @dataclass
@@ -79,20 +90,22 @@ class EpsilonGreedy(Resettable):
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._greedy.reset(info, rngs)
-        self._n_actions = info.n_actions
+        self._info = info
         self._uniform = Draws(check_rngs(rngs, len(info)), "random", 2)
         self._coins = Ahead(self._toss)
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,)."""
         explore, which = self._coins.take(context).T
-        anything = (which * self._n_actions).astype(np.int64)
-        return np.where(explore < self.epsilon, anything, self._greedy.act(context))
+        anything = pick_any(which, find_live(available, self._info), self._info.n_actions)
+        action = np.where(explore < self.epsilon, anything, self._greedy.act(context, available))
+        return self._greedy.acts(context, action)
 
-    def probabilities(self, context: np.ndarray) -> np.ndarray:
+    def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return ε/A for every action and 1 - ε more for the greedy one, (B, D) to (B, A)."""
         self._coins.look(context)  # first, as in act: a model's predictions may draw from the same generators
-        return self.epsilon / self._n_actions + (1 - self.epsilon) * self._greedy.probabilities(context)
+        uniform = even_chances(find_live(available, self._info), self._info)
+        return self.epsilon * uniform + (1 - self.epsilon) * self._greedy.probabilities(context, available)
 
     def _toss(self, context: np.ndarray) -> np.ndarray:
         return self._uniform.next()  # (B, 2)
@@ -100,6 +113,10 @@ class EpsilonGreedy(Resettable):
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""
         self._greedy.observe(context, action, outcome)
+
+    def observe_late(self, feedback: Feedback) -> None:
+        """Tell the model what was played, and what arrived."""
+        self._greedy.observe_late(feedback)
 
 
 @dataclass
@@ -121,19 +138,28 @@ class Softmax(Resettable):
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._greedy.reset(info, rngs)
+        self._info = info
         self._scores = Ahead(self._greedy.scores)
         self._gumbel = Draws(check_rngs(rngs, len(info)), "gumbel", info.n_actions)
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,); the highest of prediction plus temperature times Gumbel noise is a softmax draw."""
-        return (self._scores.take(context) + self.temperature * self._gumbel.next()).argmax(axis=1)
+        live = find_live(available, self._info)
+        scores = self._scores.take(context, live) + self.temperature * self._gumbel.next(counts_of(live))
+        return self._greedy.acts(context, pick_best(scores, live))
 
-    def probabilities(self, context: np.ndarray) -> np.ndarray:
+    def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the softmax of the predictions over the temperature, (B, D) to (B, A)."""
-        scores = self._scores.look(context)
+        live = find_live(available, self._info)
+        scores = self._scores.look(context, live)
+        scores = scores if live is None else live.mask(scores)
         weights = np.exp((scores - scores.max(axis=1, keepdims=True)) / self.temperature)
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        return spread(weights / weights.sum(axis=1, keepdims=True), live)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""
         self._greedy.observe(context, action, outcome)
+
+    def observe_late(self, feedback: Feedback) -> None:
+        """Tell the model what was played, and what arrived."""
+        self._greedy.observe_late(feedback)

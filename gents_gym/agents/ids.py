@@ -7,11 +7,12 @@ import numpy as np
 
 from gents_gym.agents.ahead import Ahead, draw_actions
 from gents_gym.agents.base import Resettable
+from gents_gym.agents.live import Live, find_live, spread
 from gents_gym.agents.on_model import DEFAULT_MODEL
 from gents_gym.agents.ts_gen import TSGen
 from gents_gym.checks import check_integer, check_rngs
 from gents_gym.randomness import Draws
-from gents_gym.types import Model, PolicyClass, TaskInfo
+from gents_gym.types import Feedback, Model, PolicyClass, TaskInfo
 
 
 @dataclass
@@ -49,23 +50,38 @@ class IDS(Resettable):
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._sampler.reset(info, rngs)
+        self._info = info
         self._uniform = Draws(check_rngs(rngs, len(info)), "random", 1)
         self._mixture = Ahead(self._mix)
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,)."""
-        return draw_actions(self._mixture.take(context), self._uniform.next()[:, 0])
+        live = find_live(available, self._info)
+        column = draw_actions(self._mixture.take(context, live), self._uniform.next()[:, 0])
+        return self._sampler.acts(context, column if live is None else live.at(column))
 
-    def probabilities(self, context: np.ndarray) -> np.ndarray:
+    def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the distribution that the action is drawn from, given the tables, (B, D) to (B, A)."""
-        return self._mixture.look(context).copy()  # what act draws from stays ours
+        live = find_live(available, self._info)
+        return spread(self._mixture.look(context, live).copy(), live)  # what act draws from stays ours
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""
         self._sampler.observe(context, action, outcome)
 
-    def _mix(self, context: np.ndarray) -> np.ndarray:
-        return least_ratio(*regret_and_information(self._sampler.sample_scores(context)))
+    def observe_late(self, feedback: Feedback) -> None:
+        """Tell the model what was played, and what arrived."""
+        self._sampler.observe_late(feedback)
+
+    def _mix(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+        scores = self._sampler.sample_scores(context, live)  # (B, M, A) or (B, M, n)
+        if live is None:
+            return least_ratio(*regret_and_information(scores))
+        is_live = np.arange(scores.shape[2]) < live.counts[:, None]  # (B, n)
+        # Pads are worse than all else in every table, so that they have regret and tell nothing.
+        scores = np.where(is_live[:, None], scores, scores.min(axis=(1, 2), keepdims=True) - 1)
+        mixture = np.where(is_live, least_ratio(*regret_and_information(scores)), 0)
+        return np.asarray(mixture / mixture.sum(axis=1, keepdims=True))
 
 
 def regret_and_information(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from gents_gym.agents.live import Live
 from gents_gym.checks import InputError, check_actions, check_array, check_integer
 from gents_gym.types import ActionRows, TaskInfo
 
@@ -57,8 +59,13 @@ class ContextFeatures:
         """Return the features in double precision."""
         if not np.array_equal(context, self._context):
             self._context = check_array("context", context, "(B, D)", self._shape, np.float64).copy()
-            self._features = add_intercept(self._context) if self._intercept else self._context
+            self._features = self.map(self._context)
         return self._features
+
+    def map(self, contexts: np.ndarray) -> np.ndarray:
+        """Return the features of any contexts in double precision, (n, D) to (n, K)."""
+        contexts = contexts.astype(np.float64, copy=False)
+        return add_intercept(contexts) if self._intercept else contexts
 
 
 def check_observed(info: TaskInfo, action: np.ndarray, outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -123,33 +130,46 @@ class LinearPosterior:
         self._covariance = np.tile(prior.covariance, (len(info), info.n_actions, 1, 1))  # (B, A, K, K)
         self._flat = self._covariance.reshape(len(info), info.n_actions, size * size)  # a view of the same numbers
 
-    def predict(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and standard deviation of x·β for every action, (B, A) each.
+    def predict(self, features: np.ndarray, live: Live | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and standard deviation of x·β for every action, (B, A) each, or for the live ones, (B, n).
 
         Args:
-            features: x, the same for all actions of a task, (B, K), or each action's own, (B, A, K).
+            features: x, the same for all actions of a task, (B, K), or each action's own, (B, A, K) or (B, n, K).
+            live: The actions that are asked for; None: all.
         """
         x = np.ascontiguousarray(features)
+        at: Any = ... if live is None else (self._tasks[:, None], live.actions)
         if x.ndim == 2:
-            mean = np.einsum("bak,bk->ba", self._mean, x)
+            mean = np.einsum("bak,bk->ba", self._mean[at], x)
             squares = (x[:, :, None] * x[:, None]).reshape(len(x), -1)  # (B, K²)
-            variance = np.einsum("bak,bk->ba", self._flat, squares)  # xᵀPx
+            variance = np.einsum("bak,bk->ba", self._flat[at], squares)  # xᵀPx
         else:
-            mean = np.einsum("bak,bak->ba", self._mean, x)
-            direction = np.einsum("baij,baj->bai", self._covariance, x)  # Px; B·A·K² squares would double the memory
+            mean = np.einsum("bak,bak->ba", self._mean[at], x)
+            # Px; B·A·K² squares would double the memory
+            direction = np.einsum("baij,baj->bai", self._covariance[at], x)
             variance = np.einsum("bak,bak->ba", direction, x)
         return mean, np.sqrt(np.maximum(variance, 0, out=variance))
 
-    def update(self, features: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Condition the played actions' posteriors on R of their outcomes; features (B, K) of those, (B,) and (B,)."""
+    def update(
+        self, features: np.ndarray, action: np.ndarray, outcome: np.ndarray, task: np.ndarray | None = None
+    ) -> None:
+        """Condition the played actions' posteriors on R of their outcomes.
+
+        Args:
+            features: Of the played actions, (B, K).
+            action: (B,).
+            outcome: (B,).
+            task: Whose they are, each at most once; None: of all B tasks, in order.
+        """
         x = np.ascontiguousarray(features)
-        played = self._covariance[self._tasks, action]  # (B, K, K)
-        mean = self._mean[self._tasks, action]  # (B, K)
+        at = (self._tasks if task is None else task), action
+        played = self._covariance[at]  # (B, K, K)
+        mean = self._mean[at]  # (B, K)
         direction = np.einsum("bij,bj->bi", played, x)  # Px, (B, K)
         spread = self._noise + np.einsum("bi,bi->b", direction, x)  # (B,)
         error = self._info.reward_fn(outcome) - np.einsum("bi,bi->b", mean, x)  # (B,)
-        self._mean[self._tasks, action] = mean + direction * (error / spread)[:, None]
+        self._mean[at] = mean + direction * (error / spread)[:, None]
         # The product of the direction with itself is symmetric to the bit, and so stays the covariance.
         drop = direction[:, :, None] * direction[:, None]  # (B, K, K)
         drop /= spread[:, None, None]
-        self._covariance[self._tasks, action] = np.subtract(played, drop, out=drop)
+        self._covariance[at] = np.subtract(played, drop, out=drop)

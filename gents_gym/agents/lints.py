@@ -9,6 +9,7 @@ import numpy as np
 from gents_gym.agents.ahead import DEFAULT_VOTES
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.drawn import DrawnBest
+from gents_gym.agents.late import OpenDecisions
 from gents_gym.agents.linear import (
     ContextFeatures,
     LinearPosterior,
@@ -18,8 +19,9 @@ from gents_gym.agents.linear import (
     choose_prior,
     fit_prior,
 )
+from gents_gym.agents.live import Live, find_live
 from gents_gym.checks import check_choice, check_flag, check_integer, check_number, check_rngs
-from gents_gym.types import ActionRows, TaskInfo
+from gents_gym.types import ActionRows, Feedback, TaskInfo
 
 
 @dataclass
@@ -52,21 +54,27 @@ class LinTS(Resettable):
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._info, self._features = info, ContextFeatures(info, self.intercept)
+        self._open = OpenDecisions(info)
         prior = choose_prior("lints", self.prior, info.context_dim + self.intercept, self.noise, self.fitted)
         self._posterior = LinearPosterior(prior, info)
         self._best = DrawnBest(self._predict, check_rngs(rngs, len(info)), info.n_actions, self.votes)
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,) of the highest drawn reward."""
-        return self._best.act(context)
+        return self._open.acts(context, self._best.act(context, find_live(available, self._info)))
 
-    def probabilities(self, context: np.ndarray) -> np.ndarray:
+    def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the vote share of each action over ``votes`` draws, (B, D) to (B, A)."""
-        return self._best.probabilities(context)
+        return self._best.probabilities(context, find_live(available, self._info))
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Update the played actions' posteriors."""
         self._posterior.update(self._features(context), *check_observed(self._info, action, outcome))
 
-    def _predict(self, context: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self._posterior.predict(self._features(context))
+    def observe_late(self, feedback: Feedback) -> None:
+        """Update the posteriors of the actions whose outcomes arrived."""
+        for task, context, action, outcome in self._open.arrive(feedback):
+            self._posterior.update(self._features.map(context), action, outcome, task)
+
+    def _predict(self, context: np.ndarray, live: Live | None = None) -> tuple[np.ndarray, np.ndarray]:
+        return self._posterior.predict(self._features(context), live)

@@ -7,10 +7,12 @@ import numpy as np
 
 from gents_gym.agents.ahead import Ahead
 from gents_gym.agents.base import Resettable
+from gents_gym.agents.late import OpenDecisions
 from gents_gym.agents.linear import ContextFeatures, LinearPosterior, LinearPrior, check_observed
+from gents_gym.agents.live import Live, find_live
 from gents_gym.agents.ties import Chooser, check_ties
 from gents_gym.checks import check_flag, check_number
-from gents_gym.types import TaskInfo
+from gents_gym.types import Feedback, TaskInfo
 
 
 @dataclass
@@ -30,23 +32,31 @@ class LinUCB(Resettable):
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._info, self._features = info, ContextFeatures(info, self.intercept)
+        self._open = OpenDecisions(info)
         self._posterior = LinearPosterior(LinearPrior.isotropic(info.context_dim + self.intercept, noise=1.0), info)
         self._choose = Chooser(self.ties, rngs, info.n_actions)
         self._scores = Ahead(self.scores)
 
-    def scores(self, context: np.ndarray) -> np.ndarray:
-        """Return the upper confidence bounds, (B, D) to (B, A)."""
-        mean, deviation = self._posterior.predict(self._features(context))
+    def scores(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+        """Return the upper confidence bounds, (B, D) to (B, A), or of the live actions, (B, n)."""
+        mean, deviation = self._posterior.predict(self._features(context), live)
         return mean + self.alpha * deviation
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,) of the highest bound."""
-        return self._choose(self._scores.take(context))
+        live = find_live(available, self._info)
+        return self._open.acts(context, self._choose(self._scores.take(context, live), live))
 
-    def probabilities(self, context: np.ndarray) -> np.ndarray:
+    def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return 1 for the action of the highest bound, (B, D) to (B, A)."""
-        return self._choose.probabilities(self._scores.look(context))
+        live = find_live(available, self._info)
+        return self._choose.probabilities(self._scores.look(context, live), live)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Update the played actions' regressions."""
         self._posterior.update(self._features(context), *check_observed(self._info, action, outcome))
+
+    def observe_late(self, feedback: Feedback) -> None:
+        """Update the regressions of the actions whose outcomes arrived."""
+        for task, context, action, outcome in self._open.arrive(feedback):
+            self._posterior.update(self._features.map(context), action, outcome, task)

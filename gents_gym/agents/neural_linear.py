@@ -10,12 +10,14 @@ import numpy as np
 from gents_gym.agents.ahead import DEFAULT_VOTES
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.drawn import DrawnBest
+from gents_gym.agents.late import OpenDecisions
 from gents_gym.agents.linear import FeatureMap, LinearPosterior, LinearPrior, check_observed, choose_prior, fit_prior
+from gents_gym.agents.live import Live, find_live
 from gents_gym.agents.on_model import first_task
 from gents_gym.checks import InputError, check_array, check_choice, check_integer, check_number, check_rngs
 from gents_gym.likelihoods import BERNOULLI
 from gents_gym.models.load import begin_belief, check_model_name, model_folders
-from gents_gym.types import ActionRows, TaskInfo
+from gents_gym.types import ActionRows, Feedback, TaskInfo
 
 RIDGE = 0.1  # of the historical regressions
 DEFAULTS = ("paper", "filter")  # the model if none is named, for binary outcomes and for others
@@ -65,7 +67,7 @@ class NeuralLinearTS(Resettable):
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
-        self._info = info
+        self._info, self._open = info, OpenDecisions(info)
         check_array("action_features", info.action_features, "(B, A, F)", (len(info), info.n_actions, -1))
         self._features = self._model_features(info)
         size = self._features(info.action_features[:1, 0], np.zeros((1, info.context_dim))).shape[1]
@@ -73,24 +75,33 @@ class NeuralLinearTS(Resettable):
         self._posterior = LinearPosterior(prior, info)
         self._best = DrawnBest(self._predict, check_rngs(rngs, len(info)), info.n_actions, self.votes)
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,) of the highest drawn reward."""
-        return self._best.act(context)
+        return self._open.acts(context, self._best.act(context, find_live(available, self._info)))
 
-    def probabilities(self, context: np.ndarray) -> np.ndarray:
+    def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the vote share of each action over ``votes`` draws, (B, D) to (B, A)."""
-        return self._best.probabilities(context)
+        return self._best.probabilities(context, find_live(available, self._info))
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Update the played actions' posteriors."""
         context = self._check(context)
         action, outcome = check_observed(self._info, action, outcome)
-        played = self._info.action_features[np.arange(len(action)), action]  # (B, F)
-        self._posterior.update(self._features(played, context), action, outcome)
+        self._learn(np.arange(len(action)), context, action, outcome)
 
-    def _predict(self, context: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        features = self._features(self._info.action_features, self._check(context)[:, None])  # (B, A, K)
-        return self._posterior.predict(features)
+    def observe_late(self, feedback: Feedback) -> None:
+        """Update the posteriors of the actions whose outcomes arrived."""
+        for arrived in self._open.arrive(feedback):
+            self._learn(*arrived)
+
+    def _learn(self, task: np.ndarray, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        played = self._info.action_features[task, action]  # (n, F)
+        self._posterior.update(self._features(played, context), action, outcome, task)
+
+    def _predict(self, context: np.ndarray, live: Live | None = None) -> tuple[np.ndarray, np.ndarray]:
+        z = self._info.action_features
+        z = z if live is None else z[np.arange(len(z))[:, None], live.actions]  # (B, n, F)
+        return self._posterior.predict(self._features(z, self._check(context)[:, None]), live)
 
     def _model_features(self, info: TaskInfo) -> FeatureMap:
         """Return the model's features as a function of arrays, (..., F) and (..., D) to (..., K) in float64."""

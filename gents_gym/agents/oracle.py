@@ -9,7 +9,8 @@ from gents_gym.agents.ahead import one_hot
 from gents_gym.agents.base import Resettable
 from gents_gym.checks import InputError
 from gents_gym.construct import make_policy
-from gents_gym.types import Policy, TaskInfo, Tasks
+from gents_gym.policies.pool import fit_tasks
+from gents_gym.types import Feedback, Policy, TaskInfo, Tasks
 
 
 @dataclass
@@ -32,17 +33,21 @@ class Oracle(Resettable):
         """Fit the policy to the tasks' tables."""
         if self.tasks is None:
             raise InputError("oracle needs the tasks' tables: use for_tasks(tasks), or rollout on our environments")
+        self._n_actions = info.n_actions
         policy_class = make_policy(self.policy or self.tasks.oracle, reward_fn=self.tasks.reward_fn)
-        self._policy: Policy = policy_class.fit(self.tasks.contexts, self.tasks.outcomes)
+        self._policy: Policy = fit_tasks(policy_class, self.tasks)
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the fitted policy's actions (B,)."""
-        return self._policy.scores(context).argmax(axis=1)
-
-    def probabilities(self, context: np.ndarray) -> np.ndarray:
-        """Return 1 for the fitted policy's action, (B, D) to (B, A)."""
         scores = self._policy.scores(context)
-        return one_hot(scores.argmax(axis=1), scores.shape[1])
+        return scores.argmax(axis=1) if available is None else np.where(available, scores, -np.inf).argmax(axis=1)
+
+    def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
+        """Return 1 for the fitted policy's action, (B, D) to (B, A)."""
+        return one_hot(self.act(context, available), self._n_actions)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Learn nothing: it knows the table."""
+
+    def observe_late(self, feedback: Feedback) -> None:
         """Learn nothing: it knows the table."""

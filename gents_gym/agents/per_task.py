@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from gents_gym.agents.base import Resettable
-from gents_gym.checks import InputError, TaskError, check_actions, check_array
+from gents_gym.agents.late import LastAct
+from gents_gym.checks import InputError, TaskError, check_actions, check_array, check_available, check_played
 from gents_gym.construct import make_object
-from gents_gym.types import TaskInfo
+from gents_gym.types import Feedback, TaskInfo
 
 
 @dataclass
@@ -17,8 +18,11 @@ class PerTask(Resettable):
     """Plays each task with an object of its own.
 
     An object needs ``act(observation) -> int``, with the observation of the single environment:
-    ``{"context": (D,), "action_features": (A, F)}``. It may have ``reset(info, rng)``, called first with what
-    is known of its task (a batch of one) and its own generator, and ``observe(observation, action, reward)``.
+    ``{"context": (D,), "action_features": (A, F)}``, and ``"available"`` (A,) if only some actions are. It may have
+    ``reset(info, rng)``, called first with what is known of its task (a batch of one) and its own generator, and
+    ``observe(observation, action, reward)``. If outcomes arrive late, one that observes must have
+    ``observe_late(decision, observation, action, reward)``, called for each outcome with the number of its decision
+    and what was seen and played there.
     """
 
     agent: str | Callable[[], Any]  # makes one object: a class or function, or ``package.module:Class``
@@ -31,9 +35,21 @@ class PerTask(Resettable):
         if not hasattr(made := self._make(), "act"):
             raise InputError(f"agent must make objects with act(observation), got {made!r}")
 
+    def check(self, info: TaskInfo) -> None:
+        """Raise if outcomes are late and objects can only take them in time."""
+        made = self._make()
+        if info.late and hasattr(made, "observe") and not hasattr(made, "observe_late"):
+            rule = (
+                "agent's objects must have observe_late(decision, observation, action, reward) where outcomes are late"
+            )
+            raise InputError(f"{rule}, got {made!r}")
+
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Make a new object for each of the B tasks."""
+        self.check(info)
         self._info = info
+        self._acted, self._time = LastAct(), 0
+        self._open: dict[tuple[int, int], tuple[np.ndarray, int]] = {}  # contexts and actions by task and decision
         self._members = [self._make() for _ in rngs]
         for i, (member, rng) in enumerate(zip(self._members, rngs, strict=True)):
             if hasattr(member, "reset"):
@@ -42,11 +58,15 @@ class PerTask(Resettable):
     def _make(self) -> Any:
         return make_object("agent", self.agent, {}, {}) if isinstance(self.agent, str) else self.agent()
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return each object's action (B,)."""
-        shown = self._observations(context)
-        actions = [self._act(i, observation) for i, observation in enumerate(shown)]
-        return check_actions(actions, len(self._info), self._info.n_actions)
+        shape = (len(self._info), self._info.n_actions)
+        available = None if available is None else check_available(available, "(B, A)", shape)
+        actions = [self._act(i, shown) for i, shown in enumerate(self._observations(context, available))]
+        found = check_actions(actions, *shape)
+        if available is not None:
+            check_played(found, available)
+        return self._acted.keep(context, found)
 
     def _act(self, i: int, observation: dict[str, np.ndarray]) -> Any:
         action = self._told(i, "act", observation)
@@ -61,6 +81,20 @@ class PerTask(Resettable):
             if hasattr(self._members[i], "observe"):
                 self._told(i, "observe", observation, int(action[i]), float(rewards[i]))
 
+    def observe_late(self, feedback: Feedback) -> None:
+        """Tell each object its own rewards that arrived, with what it saw and played then."""
+        for i, seen in enumerate(zip(*self._acted.take(), strict=True)):
+            self._open[i, self._time] = seen
+        self._time += 1
+        rewards = self._info.reward_fn(np.asarray(feedback.outcome))
+        for i, decision, reward in zip(feedback.task.tolist(), feedback.decision.tolist(), rewards, strict=True):
+            if (i, decision) not in self._open:
+                raise InputError(f"an outcome must arrive once for each decision, got decision {decision} of task {i}")
+            context, action = self._open.pop((i, decision))
+            if hasattr(self._members[i], "observe_late"):
+                observation = self._observation(context, i)
+                self._told(i, "observe_late", decision, observation, int(action), float(reward))
+
     def _told(self, i: int, verb: str, *arguments: Any) -> Any:
         """Return what object ``i`` answers; what it raises names its task."""
         try:
@@ -68,7 +102,18 @@ class PerTask(Resettable):
         except Exception as error:
             raise TaskError(f"{type(error).__name__}: {error}", i) from error
 
-    def _observations(self, context: np.ndarray) -> list[dict[str, np.ndarray]]:
+    def _observations(self, context: np.ndarray, available: np.ndarray | None = None) -> list[dict[str, np.ndarray]]:
         shape = (len(self._info), self._info.context_dim)
-        pairs = zip(check_array("context", context, "(B, D)", shape), self._info.action_features, strict=True)
-        return [{"context": x.copy(), "action_features": z.copy()} for x, z in pairs]
+        shown = [self._observation(x, i) for i, x in enumerate(check_array("context", context, "(B, D)", shape))]
+        if available is None:
+            return shown
+        return [{**one, "available": row.astype(np.int8)} for one, row in zip(shown, available, strict=True)]
+
+    def _observation(self, context: np.ndarray, i: int) -> dict[str, np.ndarray]:
+        return {"context": context.astype(np.float32), "action_features": self._info.action_features[i].copy()}
+
+
+def playable(observation: dict[str, np.ndarray], n_actions: int) -> list[int]:
+    """Return the actions that an object may play, by what it observes."""
+    found: list[int] = np.flatnonzero(observation.get("available", np.ones(n_actions))).tolist()
+    return found

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gents_gym.agents.base import Resettable
+from gents_gym.agents.live import even_chances, find_live, pick_any
 from gents_gym.checks import check_rngs
 from gents_gym.randomness import Draws
-from gents_gym.types import TaskInfo
+from gents_gym.types import Feedback, TaskInfo
 
 
 @dataclass
@@ -17,16 +18,19 @@ class Random(Resettable):
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
-        self._n_actions = info.n_actions
+        self._info = info
         self._uniform = Draws(check_rngs(rngs, len(info)), "random", 1)
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return random actions (B,)."""
-        return (self._uniform.next()[:, 0] * self._n_actions).astype(np.int64)
+        return pick_any(self._uniform.next()[:, 0], find_live(available, self._info), self._info.n_actions)
 
-    def probabilities(self, context: np.ndarray) -> np.ndarray:
+    def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return 1/A for every action, (B, D) to (B, A)."""
-        return np.full((len(context), self._n_actions), 1 / self._n_actions)
+        return even_chances(find_live(available, self._info), self._info)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Learn nothing."""
+
+    def observe_late(self, feedback: Feedback) -> None:
         """Learn nothing."""

@@ -9,10 +9,11 @@ import numpy as np
 from gents_gym.agents.ahead import Ahead, draw_actions
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.greedy import Greedy
+from gents_gym.agents.live import Live, find_live, spread
 from gents_gym.agents.on_model import DEFAULT_MODEL
 from gents_gym.checks import check_number, check_rngs
 from gents_gym.randomness import Draws
-from gents_gym.types import TaskInfo
+from gents_gym.types import Feedback, TaskInfo
 
 
 @dataclass
@@ -41,32 +42,56 @@ class SquareCB(Resettable):
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._greedy.reset(info, rngs)
+        self._info = info
         self._scores = Ahead(self._greedy.scores)
         self._uniform = Draws(check_rngs(rngs, len(info)), "random", 1)
         self._decision = 1
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,)."""
-        chances = self._weigh(self._scores.take(context))
+        live = find_live(available, self._info)
+        chances = self._weigh(self._scores.take(context, live), live)
         self._decision += 1
-        return draw_actions(chances, self._uniform.next()[:, 0])
+        column = draw_actions(chances, self._uniform.next()[:, 0])
+        return self._greedy.acts(context, column if live is None else live.at(column))
 
-    def probabilities(self, context: np.ndarray) -> np.ndarray:
+    def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the inverse-gap weights, (B, D) to (B, A)."""
-        return self._weigh(self._scores.look(context))
+        live = find_live(available, self._info)
+        return spread(self._weigh(self._scores.look(context, live), live), live)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""
         self._greedy.observe(context, action, outcome)
 
-    def _weigh(self, scores: np.ndarray) -> np.ndarray:
-        return inverse_gap_weights(scores, self.gamma * self._decision**self.growth)
+    def observe_late(self, feedback: Feedback) -> None:
+        """Tell the model what was played, and what arrived."""
+        self._greedy.observe_late(feedback)
+
+    def _weigh(self, scores: np.ndarray, live: Live | None) -> np.ndarray:
+        gamma = self.gamma * self._decision**self.growth
+        return inverse_gap_weights(scores, gamma) if live is None else weigh_live(scores, gamma, live)
 
 
-def inverse_gap_weights(scores: np.ndarray, gamma: float) -> np.ndarray:
-    """Return SquareCB's probabilities for predictions, (B, A) to (B, A)."""
+def weigh_live(scores: np.ndarray, gamma: float, live: Live) -> np.ndarray:
+    """Return SquareCB's probabilities of the live actions, (B, n) to (B, n); 0 for pads."""
+    is_live = np.arange(scores.shape[1]) < live.counts[:, None]
+    lowest = np.where(is_live, scores, live.mask(scores).max(axis=1, keepdims=True))  # finite; pads are never the best
+    return inverse_gap_weights(lowest, gamma, live.counts, is_live)
+
+
+def inverse_gap_weights(
+    scores: np.ndarray, gamma: float, counts: np.ndarray | None = None, is_live: np.ndarray | None = None
+) -> np.ndarray:
+    """Return SquareCB's probabilities for predictions, (B, A) to (B, A).
+
+    With ``counts`` (B,) of the entries that ``is_live`` (B, A) picks, of these alone.
+    """
     tasks, best = np.arange(len(scores)), scores.argmax(axis=1)
-    weights = 1 / (scores.shape[1] + gamma * (scores[tasks, best][:, None] - scores))  # (B, A)
+    size = scores.shape[1] if counts is None else counts[:, None]
+    weights = 1 / (size + gamma * (scores[tasks, best][:, None] - scores))  # (B, A)
+    if is_live is not None:
+        weights *= is_live
     weights[tasks, best] = 0
     weights[tasks, best] = 1 - weights.sum(axis=1)
     return np.asarray(weights)

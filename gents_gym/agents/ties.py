@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gents_gym.agents.ahead import one_hot
+from gents_gym.agents.live import Live, counts_of, pick_best, spread
 from gents_gym.checks import check_choice, check_rngs
 from gents_gym.randomness import Draws
 
@@ -32,25 +33,28 @@ class Chooser:
             self._uniform = Draws(children, "random", n_actions)
             self._others = Draws([child.spawn(1)[0] for child in children], "random", n_actions)
 
-    def __call__(self, scores: np.ndarray) -> np.ndarray:
-        """Return the actions (B,) of the highest of the scores (B, A)."""
-        return _pick(scores, self._uniform)
+    def __call__(self, scores: np.ndarray, live: Live | None = None) -> np.ndarray:
+        """Return the actions (B,) of the highest of the scores: (B, A), or (B, n) of the live ones."""
+        return _pick(scores, self._uniform, live)
 
-    def vote(self, scores: np.ndarray) -> np.ndarray:
-        """Return a pick that is not played, as 1 for its action, (B, A) to (B, A); played picks stay the same."""
-        return one_hot(_pick(scores, self._others), scores.shape[1])
+    def vote(self, scores: np.ndarray, live: Live | None = None) -> np.ndarray:
+        """Return a pick that is not played, as 1 for its action, (B, A); played picks stay the same."""
+        return one_hot(_pick(scores, self._others, live), scores.shape[1] if live is None else live.n_actions)
 
-    def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Return the probability that each action is picked by the scores, (B, A) to (B, A); nothing is drawn."""
+    def probabilities(self, scores: np.ndarray, live: Live | None = None) -> np.ndarray:
+        """Return the probability that each action is picked by the scores, (B, A); nothing is drawn."""
         if self._uniform is None:
-            return one_hot(scores.argmax(axis=1), scores.shape[1])
-        best = _best(scores)
-        return best / best.sum(axis=1, keepdims=True)
+            return one_hot(pick_best(scores, live), scores.shape[1] if live is None else live.n_actions)
+        best = _best(scores, live)
+        return spread(best / best.sum(axis=1, keepdims=True), live)
 
 
-def _pick(scores: np.ndarray, uniform: Draws | None) -> np.ndarray:
-    return scores.argmax(axis=1) if uniform is None else np.where(_best(scores), uniform.next(), -1).argmax(axis=1)
+def _pick(scores: np.ndarray, uniform: Draws | None, live: Live | None) -> np.ndarray:
+    if uniform is None:
+        return pick_best(scores, live)
+    return pick_best(np.where(_best(scores, live), uniform.next(counts_of(live)), -1), live)
 
 
-def _best(scores: np.ndarray) -> np.ndarray:
-    return np.asarray(scores == scores.max(axis=1, keepdims=True))  # (B, A)
+def _best(scores: np.ndarray, live: Live | None) -> np.ndarray:
+    scores = scores if live is None else live.mask(scores)
+    return np.asarray(scores == scores.max(axis=1, keepdims=True))  # (B, A) or (B, n)

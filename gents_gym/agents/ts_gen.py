@@ -7,13 +7,14 @@ import numpy as np
 
 from gents_gym.agents.ahead import DEFAULT_VOTES, Ahead, one_hot, vote_share
 from gents_gym.agents.base import Resettable
+from gents_gym.agents.live import Live, find_live
 from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
 from gents_gym.agents.policy import FittedPolicy, check_policy, choose_policy
 from gents_gym.agents.ties import Chooser, check_ties
 from gents_gym.checks import InputError, check_flag, check_integer, check_memory, check_number
 from gents_gym.models.contexts import check_contexts
 from gents_gym.models.load import check_model_name, resolve_model
-from gents_gym.types import Belief, Completion, Model, PolicyClass, TaskInfo
+from gents_gym.types import Belief, Completion, Feedback, Model, PolicyClass, TaskInfo
 
 
 @dataclass
@@ -68,50 +69,66 @@ class TSGen(Resettable):
         n_rows = info.horizon if self.m is None else self.m
         numbers = len(rngs) * self.samples * int(n_rows or 0) * (info.n_actions + info.context_dim)
         check_memory(4 * numbers, samples=self.samples, m=n_rows or 0, tasks=len(rngs))
-        self._held = BeliefHolder(self.model, info, rngs)
+        self._info, self._held = info, BeliefHolder(self.model, info, rngs)
         self._policy = choose_policy(self.policy, self._held.model, info)
         if self.m is not None:
             self._policy.check_weights()
-        self._choose, self._n_actions = Chooser(self.ties, rngs, info.n_actions), info.n_actions
+        self._choose = Chooser(self.ties, rngs, info.n_actions)
         self._acted = False
         self._left = info.horizon  # decisions to come, the current one among them
         self._last: FittedPolicy | None = None  # the latest fits
         self._start: FittedPolicy | None = None  # what those started from
         self._decision = Ahead(self._decide)
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,) of the highest score, averaged over the completed tables."""
-        return self._decision.take(context)
+        return self.acts(context, self._decision.take(context, find_live(available, self._info)))
 
-    def probabilities(self, context: np.ndarray) -> np.ndarray:
+    def acts(self, context: np.ndarray, action: np.ndarray) -> np.ndarray:
+        """Return the actions (B,), which are played in the contexts (B, D)."""
+        return self._held.acts(context, action)
+
+    def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the vote share of each action over ``votes`` decisions, (B, D) to (B, A)."""
-        played = one_hot(self._decision.look(context), self._n_actions)
-        others = (self._choose.vote(scores.mean(axis=1)) for scores in self.other_scores(context))
+        live = find_live(available, self._info)
+        played = one_hot(self._decision.look(context, live), self._info.n_actions)
+        others = (self._choose.vote(scores.mean(axis=1), live) for scores in self.other_scores(context, live))
         return vote_share([played, *others])
 
-    def _decide(self, context: np.ndarray) -> np.ndarray:
-        return self._choose(self.sample_scores(context).mean(axis=1))
+    def _decide(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+        return self._choose(self.sample_scores(context, live).mean(axis=1), live)
 
-    def sample_scores(self, context: np.ndarray) -> np.ndarray:
-        """Return the scores of policies fitted to M completed tables, (B, D) to (B, M, A)."""
-        return self.fit_policies(self.complete_tables(context))
+    def sample_scores(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+        """Return the scores of policies fitted to M completed tables, (B, D) to (B, M, A), or to (B, M, n)."""
+        return self.fit_policies(self.complete_tables(context, live))
 
-    def complete_tables(self, context: np.ndarray) -> Completion:
-        """Return M completed tables of each task, in contexts (B, D)."""
-        return self._complete(self._held.belief, context)
+    def complete_tables(self, context: np.ndarray, live: Live | None = None) -> Completion:
+        """Return M completed tables of each task, in contexts (B, D); of the live actions alone if only some are."""
+        return self._complete(self._held.belief, context, live)
 
-    def _complete(self, belief: Belief, context: np.ndarray) -> Completion:
+    def _complete(self, belief: Belief, context: np.ndarray, live: Live | None) -> Completion:
         rows = min(self.m or 0, self._left or 0) if self.cut else self.m
-        return belief.complete(context, rows, self.samples, self.contexts)
+        columns = None if live is None else live.actions
+        return belief.complete(context, rows, self.samples, self.contexts, columns)
 
     def fit_policies(self, tables: Completion) -> np.ndarray:
         """Fit a policy to each completed table, and return their scores in the current contexts, (B, M, A)."""
         self._start = self._last if self.warm_start else None
+        if self._start is not None and self._start.scores.shape[2] != tables.outcomes.shape[3]:
+            self._start = None  # it has another number of columns
         self._last = self._policy.fit(tables, self._start)
         self._acted = True
         return self._last.scores
 
-    def other_scores(self, context: np.ndarray) -> Iterator[np.ndarray]:
+    def scores_at(self, contexts: np.ndarray) -> np.ndarray:
+        """Return the scores of the latest fitted policies in any contexts, (B, C, D) to (B, M, C, A)."""
+        if self._last is None:
+            raise InputError("scores_at must follow act, which fits the policies")
+        read = self._held.model.context_features(contexts) if self._policy.on_features else contexts  # (B, C, K)
+        scores = self._last.policy.scores(np.repeat(np.asarray(read), self.samples, axis=0))  # (B·M, C, A)
+        return scores.reshape(len(contexts), self.samples, *scores.shape[1:])
+
+    def other_scores(self, context: np.ndarray, live: Live | None = None) -> Iterator[np.ndarray]:
         """Yield the scores of ``votes`` - 1 more decisions like the latest, (B, D) to (B, M, A) each.
 
         Tables are drawn by a copy of the belief, whose generators are children of its own, so what is played stays the
@@ -119,13 +136,21 @@ class TSGen(Resettable):
         """
         belief = self._held.belief.fork(np.arange(len(context)))
         for _ in range(self.votes - 1):
-            yield self._policy.fit(self._complete(belief, context), self._start).scores
+            yield self._policy.fit(self._complete(belief, context, live), self._start).scores
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""
         if not self._acted:
             raise InputError("observe must follow act, once for each decision")
         self._held.observe(context, action, outcome)
+        self._end_decision()
+
+    def observe_late(self, feedback: Feedback) -> None:
+        """Tell the model what was played, and what arrived; what is missing is imputed like any other cell."""
+        self._held.observe_late(feedback)
+        self._end_decision()
+
+    def _end_decision(self) -> None:
         self._acted = False
         self._left = None if self._left is None else self._left - 1
 
@@ -163,21 +188,22 @@ class GenUCB(Resettable):
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._sampler.reset(info, rngs)
-        self._choose, self._n_actions = Chooser(self.ties, rngs, info.n_actions), info.n_actions
+        self._info, self._choose = info, Chooser(self.ties, rngs, info.n_actions)
         self._decision = Ahead(self._decide)
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,) of the highest quantile."""
-        return self._decision.take(context)
+        return self._sampler.acts(context, self._decision.take(context, find_live(available, self._info)))
 
-    def probabilities(self, context: np.ndarray) -> np.ndarray:
+    def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the vote share of each action over ``votes`` decisions, (B, D) to (B, A)."""
-        played = one_hot(self._decision.look(context), self._n_actions)
-        others = (self._choose.vote(self._bound(scores)) for scores in self._sampler.other_scores(context))
+        live = find_live(available, self._info)
+        played = one_hot(self._decision.look(context, live), self._info.n_actions)
+        others = (self._choose.vote(self._bound(s), live) for s in self._sampler.other_scores(context, live))
         return vote_share([played, *others])
 
-    def _decide(self, context: np.ndarray) -> np.ndarray:
-        return self._choose(self._bound(self._sampler.sample_scores(context)))
+    def _decide(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+        return self._choose(self._bound(self._sampler.sample_scores(context, live)), live)
 
     def _bound(self, scores: np.ndarray) -> np.ndarray:
         return np.asarray(np.quantile(scores, self.quantile, axis=1))  # (B, M, A) to (B, A)
@@ -185,3 +211,7 @@ class GenUCB(Resettable):
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""
         self._sampler.observe(context, action, outcome)
+
+    def observe_late(self, feedback: Feedback) -> None:
+        """Tell the model what was played, and what arrived."""
+        self._sampler.observe_late(feedback)

@@ -3,6 +3,7 @@
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -11,6 +12,7 @@ from gents_gym.bench.timing import Sizes, compete, rate
 from gents_gym.construct import make_agent, make_tasks
 from gents_gym.types import TaskInfo, Tasks
 
+POOL = {"live": 5, "rate": 0.01}  # of ten actions
 MABWISER = "mabwiser_decisions_per_second"
 
 
@@ -42,6 +44,8 @@ def measure_suite(sizes: Sizes) -> dict[str, float | None]:
     contestants: dict[str, Callable[[], float]] = {
         "vector_env_steps_per_second": _vector_env("gents_gym/Synthetic-v0", 500, sizes.tasks),
         "single_env_steps_per_second": _single_env("gents_gym/Synthetic-v0", 4 * 500),
+        "delayed_vector_env_steps_per_second": _vector_env("gents_gym/Synthetic-v0", 500, sizes.tasks, delay=10),
+        "masked_vector_env_steps_per_second": _vector_env("gents_gym/Synthetic-v0", 500, sizes.tasks, turnover=POOL),
         "cartpole_vector_steps_per_second": _vector_env("CartPole-v1", 500, sizes.tasks),
         "linucb_batch_decisions_per_second": _batched_linucb(sizes.tasks),
         "linucb_single_decisions_per_second": _lean_linucb(),
@@ -53,23 +57,30 @@ def measure_suite(sizes: Sizes) -> dict[str, float | None]:
     return {
         "vector_env_speedup": rates.ratio(vector, "single_env_steps_per_second"),
         "vector_env_vs_cartpole": rates.ratio(vector, "cartpole_vector_steps_per_second"),
+        "delayed_vector_env_share": rates.ratio("delayed_vector_env_steps_per_second", vector),
+        "masked_vector_env_share": rates.ratio("masked_vector_env_steps_per_second", vector),
         "linucb_batch_speedup": rates.ratio(batch, "linucb_single_decisions_per_second"),
         "linucb_vs_mabwiser": rates.ratio(batch, MABWISER) if MABWISER in contestants else None,
         **{name: rates.rate(name) for name in contestants},
     }
 
 
-def _vector_env(name: str, steps: int, n_tasks: int) -> Callable[[], float]:
+def _vector_env(name: str, steps: int, n_tasks: int, **options: Any) -> Callable[[], float]:
     """Steps of whole episodes, resets and the drawing of their tasks included."""
-    envs = gym.make_vec(name, num_envs=n_tasks)
-    envs.reset(seed=0)
+    envs = gym.make_vec(name, num_envs=n_tasks, **options)
+    observation, _ = envs.reset(seed=0)
     actions = np.random.default_rng(0).integers(envs.single_action_space.n, size=(steps, n_tasks))  # type: ignore[attr-defined]
 
     def work() -> None:
         for action in actions:
             envs.step(action)
 
-    return lambda: rate(work, steps * n_tasks)
+    def work_among_some() -> None:
+        nonlocal observation
+        for _ in actions:
+            observation, *_ = envs.step(observation["available"].argmax(axis=1))
+
+    return lambda: rate(work_among_some if "turnover" in options else work, steps * n_tasks)
 
 
 def _single_env(name: str, steps: int) -> Callable[[], float]:

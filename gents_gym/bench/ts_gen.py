@@ -17,10 +17,11 @@ from gents_gym.agents.ts_gen import TSGen
 from gents_gym.bench.plain import PlainTSGen
 from gents_gym.bench.timing import Sizes, compete, rate
 from gents_gym.construct import make_tasks
+from gents_gym.envs.turnover import Turnover
 from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.models.load import load_model
 from gents_gym.models.paper import PaperModel
-from gents_gym.types import Agent, TaskInfo, Tasks
+from gents_gym.types import TaskInfo, Tasks
 
 SINGLE = 200  # decisions of one task that are timed
 
@@ -61,14 +62,21 @@ def _tasks(n_tasks: int, horizon: int, n_actions: int = 10) -> Tasks:
     return make_tasks("synthetic", horizon=horizon, n_actions=n_actions).sample(0, range(n_tasks), "validation")
 
 
-def _decisions(agent: Agent, n_tasks: int, steps: int, horizon: int, n_actions: int = 10) -> Callable[[], float]:
-    """Decisions per second after the first one: every decision imputes and fits as many rows, so few show the rate."""
+def _decisions(
+    agent: TSGen | GenKG, n_tasks: int, steps: int, horizon: int, n_actions: int = 10, live: int | None = None
+) -> Callable[[], float]:
+    """Decisions per second after the first one: every decision imputes and fits as many rows, so few show the rate.
+
+    With ``live``, so many of the actions are available at a time.
+    """
     tasks = _tasks(n_tasks, horizon, n_actions)
     info = TaskInfo(tasks.action_features, n_actions, tasks.context_dim, horizon)
     slots = np.arange(n_tasks)
+    rngs = [np.random.default_rng(i) for i in slots]
+    available = None if live is None else Turnover(live, 0.01).draw(rngs, horizon, n_actions)
 
     def step(t: int) -> None:
-        action = agent.act(tasks.contexts[:, t])
+        action = agent.act(tasks.contexts[:, t], None if available is None else available[:, t])
         agent.observe(tasks.contexts[:, t], action, tasks.outcomes[slots, t, action])
 
     def later_steps() -> None:
@@ -164,7 +172,10 @@ def play_large(n_tasks: int, horizon: int) -> None:
 
 
 def _growth(sizes: Sizes) -> dict[str, float]:
-    """Return milliseconds per decision against T, A, m and M, and the exponents of power laws fitted to them."""
+    """Return milliseconds per decision against T, A, m and M, and the exponents of power laws fitted to them.
+
+    Also against the size of a pool of actions of which 20 are available at a time.
+    """
     n_tasks, steps, found = max(2, sizes.batch // 5), max(3, sizes.decisions // 2), {}
     base = sizes.horizon
     few = max(1, sizes.batch // 20)  # whole tasks are played where the fits grow with what was observed
@@ -173,11 +184,14 @@ def _growth(sizes: Sizes) -> dict[str, float]:
     grids: dict[str, dict[int, Callable[[], float]]] = {
         "T": {t: _decisions(TSGen(), n_tasks, steps, t) for t in (base // 4, base // 2, base, 2 * base)},
         "A": {a: _decisions(TSGen(), n_tasks, steps, base, a) for a in (5, 10, 20, 40)},
+        "pool": {a: _decisions(TSGen(), n_tasks, steps, base, a, live=20) for a in (20, 200, 1000)},
         "m": {m: _decisions(TSGen(m=m), few, base, base) for m in (32, 64, 128, 256, 512)},
         "M": {s: _decisions(TSGen(m=32, samples=s), few, base, base) for s in (1, 4, 16, 64)},
     }
     for letter, grid in grids.items():
-        rates = compete({str(value): run for value, run in grid.items()}, sizes.rounds if letter in "TA" else 1)
+        rates = compete(
+            {str(value): run for value, run in grid.items()}, sizes.rounds if letter in ("T", "A", "pool") else 1
+        )
         times = {value: 1000 / rates.rate(str(value)) for value in grid}
         found.update({f"ts_gen_milliseconds_{letter}_{value}": time for value, time in times.items()})
         found[f"ts_gen_exponent_{letter}"] = float(np.polyfit(np.log(list(times)), np.log(list(times.values())), 1)[0])

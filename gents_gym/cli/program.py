@@ -19,7 +19,9 @@ from gents_gym.checks import InputError
 from gents_gym.cli.bounds import MeasureBounds
 from gents_gym.cli.calibration import Calibrate
 from gents_gym.cli.data import Data
+from gents_gym.cli.distill import Distill
 from gents_gym.cli.evaluate import Compare, Evaluate, Report, Reproduce
+from gents_gym.cli.inspect import Inspect
 from gents_gym.cli.live import LiveExport
 from gents_gym.cli.models import MeasureLosses
 from gents_gym.cli.news import NewsCommands, NewsPrepare
@@ -85,6 +87,7 @@ Command = (
     | Annotated[Evaluate, subcommand("evaluate")]
     | Annotated[Report, subcommand("report")]
     | Annotated[Compare, subcommand("compare")]
+    | Annotated[Inspect, subcommand("inspect")]
     | Annotated[Reproduce, subcommand("reproduce")]
     | Annotated[Study, subcommand("study")]
     | Annotated[Train, subcommand("train")]
@@ -92,6 +95,7 @@ Command = (
     | Annotated[Offline, subcommand("offline")]
     | Annotated[LiveExport, subcommand("live")]
     | Annotated[Tune, subcommand("tune")]
+    | Annotated[Distill, subcommand("distill")]
     | Annotated[MeasureLosses, subcommand("losses")]
     | Annotated[Calibrate, subcommand("calibration")]
     | Annotated[MeasureBounds, subcommand("bounds")]

@@ -5,10 +5,15 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
-from gents_gym.checks import check_choice
+from gents_gym.checks import InputError, check_choice
 from gents_gym.cli.console import meter
 
-STUDIES = {"bake-off": "gents_gym.experiments.bake_off:bake_off"}
+STUDIES = {
+    "bake-off": "gents_gym.experiments.bake_off:bake_off",
+    "imagined": "gents_gym.experiments.imagined:imagined",
+    "planning": "gents_gym.experiments.planning:planning",
+}
+WITH_REGIMES = ("imagined", "planning")
 
 
 @dataclass(frozen=True)
@@ -16,7 +21,8 @@ class Study:
     """Run a study that is not the paper's; write its page and figure."""
 
     name: Positional[str]
-    """bake-off: all agents on all bundled data sets, by average rank."""
+    """bake-off: all agents on all bundled data sets, by average rank; imagined: imagined against real regret of ten
+    agents; planning: what auto, chosen on imagined tasks, is worth in eight regimes."""
     scale: str = "small"
     """tiny: seconds; small: minutes; full: hours."""
     seed: int = 0
@@ -25,6 +31,9 @@ class Study:
     """Folder; none: results/NAME-SCALE, with the seed behind it, if it is given. An interrupted study goes on."""
     workers: int | None = None
     """Blocks of tasks played at once; none: one per core."""
+    regimes: tuple[str, ...] = ()
+    """Of planning: play these only, such as synthetic-0-500; of imagined: with these models only, such as news-filter.
+    The page shows all that the folder holds. None: all."""
 
     @property
     def folder(self) -> Path:
@@ -38,10 +47,15 @@ class Study:
         from gents_gym.construct import find
 
         check_choice("study", self.name, STUDIES)
-        study = find("study", self.name, STUDIES)
+        if self.regimes and self.name not in WITH_REGIMES:
+            raise InputError(
+                f"regimes must be of the studies {' and '.join(WITH_REGIMES)}, got --regimes with {self.name}"
+            )
+        study, some = find("study", self.name, STUDIES), {"regimes": self.regimes} if self.regimes else {}
         with meter() as shown:
             page = study(
                 *(self.folder, self.scale, self.seed, self.workers),
                 on_progress=lambda now: shown.show(str(now), now.share),
+                **some,
             )
         print(f"written to {self.folder}: {page.name} and its figure")

@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode
 
 from gents_gym.checks import InputTypeError
 from gents_gym.envs.bases import EnvBase, Observation
+from gents_gym.envs.feedback import LATE, without_pads
 from gents_gym.envs.given import check_options
 from gents_gym.envs.vector import RENDERERS, BanditVectorEnv
 from gents_gym.types import TaskDistribution, Tasks
@@ -47,10 +48,14 @@ class BanditEnv(EnvBase):
 
     ## Observation Space
     `Dict(context=Box(D,), action_features=Box(A, F))`, float32, within ±1e6. In the news setting the action
-    features are embeddings of the headlines.
+    features are embeddings of the headlines. With `turnover` also `available=MultiBinary(A)`, the actions that can be
+    played now; `info["action_mask"]` is the same, and so is `action_masks()`.
 
     ## Rewards
-    R(Y) of the played action's outcome, any finite number; the outcome itself is `info["outcome"]`.
+    R(Y) of the played action's outcome, any finite number; the outcome itself is `info["outcome"]`. With a `delay` or
+    `batch`, R of the outcomes that arrived, summed; these are in `info["feedback"]`, lists (arrays (B, K) of a vector
+    environment) of `decision` (its number, from 0 on), `action` and `outcome`. What has not arrived by the end arrives
+    with the last step.
 
     ## Starting State
     `reset(seed=s)` plays the first task of the stream (s, split), each further `reset()` the next one. Task i
@@ -71,6 +76,11 @@ class BanditEnv(EnvBase):
     - `context_spread=1.0`: how much a task's contexts differ, in the paper's two settings; 0 makes them all the same.
     - `dataset="digits"`, `target`, `bins`, `test`, `label_noise`: of `gents_gym/Classification-v0`.
     - `delta=0.95`, `mu1`, `mu2`, `mu3`, `sigma`: of `gents_gym/Wheel-v0`.
+    - `delay=0`: how many decisions later an outcome arrives: a whole number, or a dict of one of "constant",
+      "geometric" (P(d) = p (1 - p)^d) or "values" and "probabilities", and "lost", the probability that it never does.
+    - `batch=1`: decisions that are made before any of their outcomes is shown.
+    - `turnover=None`: {"live": 20, "rate": 0.01} makes 20 actions of the pool available at a time; before each
+      decision each of them is replaced with probability 0.01 by one that is not.
     - `corpus=None`: of `gents_gym/News-v0`, a folder that `gents-gym news prepare` wrote; None is the bundled one.
     - `model="synthetic-filter"`, `contexts=None`, `setting=None`, `oracle=None`, `further=1000`: of
       `gents_gym/Imagined-v0`, the model, where its contexts come from, a task distribution that takes the place of
@@ -98,6 +108,8 @@ class BanditEnv(EnvBase):
             tasks, 1, autoreset_mode=AutoresetMode.DISABLED, copy=False, render_mode=render_mode, **config
         )
         self.render_mode = render_mode
+        late = {name: value for name, value in self._batch.metadata.items() if name == LATE}
+        self.metadata = {**self.metadata, **late}
         self.action_space = self._batch.single_action_space
         self.observation_space = self._batch.single_observation_space
 
@@ -105,6 +117,11 @@ class BanditEnv(EnvBase):
     def tasks(self) -> Tasks:
         """The task being played, as a batch of one: privileged, and not for agents."""
         return self._batch.tasks
+
+    def action_masks(self) -> np.ndarray:
+        """Return which actions can be played now, (A,) of bool: what sb3-contrib's MaskablePPO asks for."""
+        masks: np.ndarray = self._batch.action_masks()[0]
+        return masks
 
     @property
     def distribution(self) -> TaskDistribution:
@@ -151,5 +168,9 @@ def _first(observation: Observation) -> Observation:
 
 
 def _first_info(info: Mapping[str, Any]) -> dict[str, Any]:
-    first = {key: array[0] for key, array in info.items() if not key.startswith("_")}
+    first = {
+        key: without_pads(shown, 0) if key == "feedback" else shown[0]
+        for key, shown in info.items()
+        if not key.startswith("_")
+    }
     return {key: value.item() if isinstance(value, np.generic) else value for key, value in first.items()}

@@ -53,6 +53,8 @@ def check_given(given: Any, n_slots: int, like: Tasks) -> None:
     if given.likelihood != like.likelihood:
         rule = f"options['task'].likelihood must be the environment's, {like.likelihood}"
         raise InputError(f"{rule}, got {given.likelihood}; Tasks(likelihood=...) states one")
+    if given.available is not None and like.available is None:
+        raise InputError("options['task'].available must be None in an environment without turnover, got an array")
     for name in ("action_features", "contexts", "outcomes"):
         got, wanted = getattr(given, name), (n_slots, *getattr(like, name).shape[1:])
         if got.shape != wanted:

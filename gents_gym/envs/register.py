@@ -10,11 +10,15 @@ from gymnasium.envs.registration import registry as known
 
 from gents_gym.checks import InputError
 from gents_gym.construct import make_tasks
+from gents_gym.envs.delay import make_delay
+from gents_gym.envs.turnover import make_turnover
 from gents_gym.types import TaskDistribution
 
 ENTRY_POINT = "gents_gym.envs.bandit:BanditEnv"
 VECTOR_ENTRY_POINT = "gents_gym.envs.vector:BanditVectorEnv"
-ENV_ARGUMENTS = ("tasks", "num_envs", "split", "autoreset_mode", "copy", "render_mode")  # no distribution's option
+FEEDBACK_ARGUMENTS = ("delay", "batch", "turnover")  # the environment's, and may be registered
+HARNESS_ARGUMENTS = ("tasks", "num_envs", "split", "autoreset_mode", "copy", "render_mode")
+ENV_ARGUMENTS = (*HARNESS_ARGUMENTS, *FEEDBACK_ARGUMENTS)  # no distribution's option
 
 
 def register_tasks(env_id: str, tasks: str | Callable[..., TaskDistribution], /, **options: Any) -> None:
@@ -26,12 +30,16 @@ def register_tasks(env_id: str, tasks: str | Callable[..., TaskDistribution], /,
     Args:
         env_id: With a namespace and a version: "me/Mine-v0".
         tasks: ``package.module:Class``, a registered id ("synthetic"), or a class that can be imported by its name.
-        **options: The distribution's arguments, plain JSON values, so that the environment's spec can be written down.
+        **options: The distribution's arguments, and ``delay``, ``batch`` and ``turnover`` of the environment: plain
+            JSON values, so that the environment's spec can be written down.
     """
     _check_id(env_id)
     name = _importable(tasks)
     _check_options(options)
-    make_tasks(name, **options)  # what cannot be made shows here, not when it is first played
+    # What cannot be made shows here, not when it is first played.
+    make_tasks(name, **{option: value for option, value in options.items() if option not in FEEDBACK_ARGUMENTS})
+    make_delay(options.get("delay", 0), options.get("batch", 1))
+    make_turnover(options.get("turnover"))
     arguments = {"tasks": name, **options}
     if env_id in known:
         if known[env_id].vector_entry_point == VECTOR_ENTRY_POINT and known[env_id].kwargs == arguments:
@@ -68,7 +76,7 @@ def _importable(tasks: Any) -> str:
 
 def _check_options(options: Mapping[str, Any]) -> None:
     for name, value in options.items():
-        if name in ENV_ARGUMENTS:
+        if name in HARNESS_ARGUMENTS:
             raise InputError(f"options must be of the task distribution, got {name!r}, an argument of the environment")
         try:
             plain = json.loads(json.dumps(value, allow_nan=False)) == value

@@ -92,7 +92,10 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         raise InputError(f"attributes of a slot cannot be set, for slots share one environment, got {attr_name!r}")
 
     def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
-        """Refuse: slots share one environment."""
+        """Return each slot's row of ``action_masks``; refuse all else, for slots share one environment."""
+        if method_name == "action_masks":
+            masks = self.get_attr(method_name)[0]()  # (B, A)
+            return [masks[i] for i in self._get_indices(indices)]
         raise InputError(f"methods of a slot cannot be called, for slots share one environment, got {method_name!r}")
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gents_gym.checks import InputError, InputTypeError, check_integer
+from gents_gym.randomness import stream
 from gents_gym.types import TaskDistribution, Tasks
 
 Seeds = int | Sequence[int | None] | None
@@ -61,6 +62,14 @@ class Streams:
         if len(set(seeds)) == 1:
             return numbers, self._sample(seeds[0], numbers.tolist())
         return numbers, _join([self._sample(*pair) for pair in zip(seeds, numbers[:, None].tolist(), strict=True)])
+
+    def generators(self, role: str, slots: np.ndarray, numbers: np.ndarray) -> list[np.random.Generator]:
+        """Return what draws a role's part of the tasks ``numbers`` (n,) of ``slots`` (n,).
+
+        A task that was handed in has the number -1, and the generator of its slot's number.
+        """
+        pairs = zip(slots.tolist(), numbers.tolist(), strict=True)
+        return [stream(self._seeds[i] or 0, role, i if number < 0 else number, self._split) for i, number in pairs]
 
     def _sample(self, seed: int | None, numbers: list[int]) -> Tasks:
         assert seed is not None

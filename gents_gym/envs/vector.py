@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -19,18 +19,25 @@ from gents_gym.checks import (
     check_flag,
     check_integer,
     check_memory,
+    check_played,
 )
 from gents_gym.construct import make_tasks
 from gents_gym.envs.bases import Observation, VectorEnvBase
+from gents_gym.envs.delay import make_delay
+from gents_gym.envs.feedback import LATE, blank, show
 from gents_gym.envs.given import BOUND, check_given, check_options, masked_slots
 from gents_gym.envs.render import draw_table, write_table
 from gents_gym.envs.streams import Seeds, Streams
+from gents_gym.envs.turnover import make_turnover
 from gents_gym.randomness import SPLITS
 from gents_gym.types import TaskDistribution, Tasks
 
+if TYPE_CHECKING:
+    from gents_gym.envs.mail import Mail
+
 MODES = {mode.value: mode for mode in AutoresetMode}
 RENDERERS = {"rgb_array": draw_table, "ansi": write_table}
-SHARED = ("distribution", "horizon", "metadata", "render_mode", "spec", "split")  # attributes that all slots share
+SHARED = ("batch", "delay", "distribution", "horizon", "metadata", "render_mode", "spec", "split", "turnover")  # by all
 
 
 class BanditVectorEnv(VectorEnvBase):
@@ -48,6 +55,9 @@ class BanditVectorEnv(VectorEnvBase):
         copy: Whether observations are copies, which may be written to; if False, ``action_features`` is one
             read-only array for a whole episode.
         render_mode: None, "rgb_array" or "ansi".
+        delay: How many decisions later an outcome arrives, and how many are lost; see :class:`BanditEnv`.
+        batch: Decisions that are made before any of their outcomes is shown.
+        turnover: Which actions can be played at a time, and how often they are replaced; see :class:`BanditEnv`.
         **config: The distribution's own arguments, if ``tasks`` is an id.
     """
 
@@ -65,6 +75,9 @@ class BanditVectorEnv(VectorEnvBase):
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         copy: bool = True,
         render_mode: str | None = None,
+        delay: int | dict[str, Any] = 0,
+        batch: int = 1,
+        turnover: dict[str, Any] | None = None,
         **config: Any,
     ) -> None:
         if "max_episode_steps" in config:
@@ -79,7 +92,9 @@ class BanditVectorEnv(VectorEnvBase):
         if not isinstance(autoreset_mode, AutoresetMode):
             autoreset_mode = MODES[check_choice("autoreset_mode", autoreset_mode, MODES)]
         self.autoreset_mode = autoreset_mode
-        self.metadata = {**self.metadata, "autoreset_mode": autoreset_mode}
+        self.delay, self.batch, self.turnover = delay, batch, turnover
+        rule = make_delay(delay, batch)
+        self.metadata = {**self.metadata, "autoreset_mode": autoreset_mode, **({} if rule is None else {LATE: True})}
         self.copy = check_flag("copy", copy)
         self.render_mode = None if render_mode is None else check_choice("render_mode", render_mode, RENDERERS)
 
@@ -87,11 +102,20 @@ class BanditVectorEnv(VectorEnvBase):
         if not isinstance(self._sizes, Tasks):
             raise InputError(f"sample of a task distribution must return Tasks, got {self._sizes!r}")
         check_memory(8 * self.num_envs * self._sizes.horizon, num_envs=self.num_envs, horizon=self._sizes.horizon)
+        self._turnover = make_turnover(turnover)
+        if self._turnover is not None and self._sizes.available is not None:
+            raise InputError(f"turnover must be None for tasks that say what is available, got {turnover!r}")
+        if self._turnover is not None:
+            self._sizes = self._draw_available(self._sizes, [np.random.default_rng(0)])
+        self._masked = self._sizes.available is not None
         self.single_action_space = spaces.Discrete(self._sizes.n_actions)
-        self.single_observation_space = spaces.Dict(
-            context=spaces.Box(-BOUND, BOUND, (self._sizes.context_dim,), np.float32),
-            action_features=spaces.Box(-BOUND, BOUND, self._sizes.action_features.shape[1:], np.float32),
-        )
+        shown: dict[str, spaces.Space[Any]] = {
+            "context": spaces.Box(-BOUND, BOUND, (self._sizes.context_dim,), np.float32),
+            "action_features": spaces.Box(-BOUND, BOUND, self._sizes.action_features.shape[1:], np.float32),
+        }
+        if self._masked:
+            shown["available"] = spaces.MultiBinary(self._sizes.n_actions)
+        self.single_observation_space = spaces.Dict(shown)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
@@ -99,6 +123,11 @@ class BanditVectorEnv(VectorEnvBase):
         self._slots = np.arange(n_tasks)
         self._starts = self._slots * horizon  # where a slot's decisions begin among all slots' decisions
         self._streams = Streams(self.distribution, self.split, n_tasks)
+        self._mail: Mail | None = None
+        if rule is not None:
+            from gents_gym.envs.mail import Mail  # numba: heavy
+
+            self._mail = Mail(rule, n_tasks, horizon)
         self._kept: dict[str, list[Any]] = {}  # what set_attr was given, per slot
         self._played: Tasks | None = None  # the batch being played
         self._time = np.zeros(n_tasks, np.int64)  # decisions so far, per slot
@@ -137,8 +166,10 @@ class BanditVectorEnv(VectorEnvBase):
         seed = self._streams.check(seed)
         super().reset(seed=seed if isinstance(seed, int) else None)
         self._streams.start(seed, slots, self.np_random)
-        info = self._begin(slots, given)
-        return self._observe(), info
+        info, observation = self._begin(slots, given), self._observe()
+        if self._masked:
+            info |= {"action_mask": observation["available"], "_action_mask": info["_task"].copy()}
+        return observation, info
 
     def _begin(self, slots: np.ndarray, given: Any = None) -> dict[str, Any]:
         """Put the stream's next tasks, or the ``given`` ones, into ``slots``; return the reset info."""
@@ -146,9 +177,18 @@ class BanditVectorEnv(VectorEnvBase):
             tasks, numbers = given, np.full(len(slots), -1)
         else:
             numbers, tasks = self._streams.draw(slots, given)
+        if self._turnover is not None and tasks.available is None:
+            tasks = self._draw_available(tasks, self._streams.generators("turnover", slots, numbers))
+        elif self._masked and tasks.available is None:  # a batch of others that was handed in
+            tasks = tasks.with_available(np.ones(tasks.outcomes.shape, np.bool_))
+        if self._mail is not None:
+            rngs = self._streams.generators("delay", slots, numbers) if self._mail.is_random else ()
+            self._mail.begin(slots, rngs)
         self._played = tasks if len(slots) == self.num_envs else self.tasks.put(slots, tasks)
         self._rows = self._played.contexts.reshape(-1, self._sizes.context_dim)  # (B·T, D)
         self._cells = self._played.outcomes.reshape(-1)  # (B·T·A,)
+        if self._played.available is not None:
+            self._open = self._played.available.reshape(-1, self._sizes.n_actions)  # (B·T, A)
         self._time[slots] = 0
         self._over[slots] = False
         self._ended = bool(self._over.any())
@@ -162,12 +202,39 @@ class BanditVectorEnv(VectorEnvBase):
             info |= {"texts": texts, "_texts": mask.copy()}
         return info
 
+    def _draw_available(self, tasks: Tasks, rngs: list[np.random.Generator]) -> Tasks:
+        assert self._turnover is not None
+        return tasks.with_available(self._turnover.draw(rngs, tasks.horizon, tasks.n_actions))
+
+    def action_masks(self) -> np.ndarray:
+        """Return which actions can be played now, (B, A) of bool; after the end, those of the last decision."""
+        if not self._masked:
+            return np.ones((self.num_envs, self._sizes.n_actions), np.bool_)
+        if self._played is None:
+            raise ResetNeeded("reset must be called before action_masks")
+        return self._open.take(self._row(), axis=0)
+
+    def _row(self) -> np.ndarray:
+        """Return each slot's row of the batch's decisions, (B,); after the end, the last one."""
+        time = np.minimum(self._time, self._sizes.horizon - 1) if self._ended else self._time
+        return self._starts + time
+
+    def _check_available(self, actions: np.ndarray, begun: np.ndarray) -> None:
+        """Raise unless the actions (B,) can be played, but for slots that have ``begun`` (B,) in place of playing."""
+        played = self._open.take(self._row() * self._sizes.n_actions + actions)
+        if np.count_nonzero(played) < len(played) and not (played | begun).all():
+            check_played(actions, self.action_masks() | begun[:, None])
+
     def _observe(self) -> Observation:
-        context = self._rows.take(self._starts + self._time, axis=0, mode="clip")  # (B, D)
+        row = self._row()
+        context = self._rows.take(row, axis=0)  # (B, D)
         if self._ended:
             context[self._over] = 0  # there is no decision left to see a context for
         features = self.tasks.action_features  # (B, A, F)
-        return {"context": context, "action_features": features.copy() if self.copy else features}
+        shown = {"context": context, "action_features": features.copy() if self.copy else features}
+        if self._masked:
+            shown["available"] = self._open.take(row, axis=0).view(np.int8)  # (B, A)
+        return shown
 
     def step(self, actions: np.ndarray) -> tuple[Observation, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Play one action (B,) per slot; slots that ended are handled as ``autoreset_mode`` says."""
@@ -175,6 +242,8 @@ class BanditVectorEnv(VectorEnvBase):
             raise ResetNeeded("reset must be called before step")
         actions = check_actions(actions, self.num_envs, self._sizes.n_actions)
         begun = self._over.copy()  # the slots that this step only resets
+        if self._masked:
+            self._check_available(actions, begun)
         info = self._begin_ended() if self._ended else {}
         cell = (self._starts + self._time) * self._sizes.n_actions + actions
         outcome = self._cells.take(cell).astype(np.float64)
@@ -186,11 +255,17 @@ class BanditVectorEnv(VectorEnvBase):
         self._over = self._time >= self._sizes.horizon
         self._ended = bool(self._over.any())
         terminated = self._over.copy()
-        if not begun.all():
-            info.update(outcome=outcome, _outcome=~begun)
+        outcomes = {"outcome": outcome}
+        if self._mail is not None:
+            reward, outcomes = self._mail.exchange(actions, outcome, reward, ~begun, self._over)
         if self._ended and self.autoreset_mode is AutoresetMode.SAME_STEP:
-            info = self._autoreset(info)
-        return self._observe(), reward, terminated, np.zeros(self.num_envs, np.bool_), info
+            info = self._autoreset(outcomes)
+        elif not begun.all():
+            info |= show(outcomes, ~begun)
+        observation = self._observe()
+        if self._masked:
+            info |= {"action_mask": observation["available"], "_action_mask": np.ones(self.num_envs, np.bool_)}
+        return observation, reward, terminated, np.zeros(self.num_envs, np.bool_), info
 
     def _begin_ended(self) -> dict[str, Any]:
         """Start the slots that ended in the step before, if the mode asks for it."""
@@ -200,14 +275,16 @@ class BanditVectorEnv(VectorEnvBase):
             raise ResetNeeded(f"the episode has ended {when}: reset must be called before step")
         return self._begin(ended)
 
-    def _autoreset(self, info: dict[str, Any]) -> dict[str, Any]:
+    def _autoreset(self, outcomes: dict[str, np.ndarray]) -> dict[str, Any]:
         """Start the ended slots again, and keep what they saw last in the form of Gymnasium's vector environments."""
         over, last = self._over.copy(), self._observe()
         final = np.full(self.num_envs, None, dtype=object)
         for i in np.flatnonzero(over):
             final[i] = {key: array[i].copy() for key, array in last.items()}
-        final_info = {"outcome": np.where(over, info["outcome"], 0), "_outcome": over.copy()}
-        going = {} if over.all() else {"outcome": np.where(over, 0, info["outcome"]), "_outcome": ~over}
+        final_info = show(blank(outcomes, ~over), over.copy())
+        if self._masked:
+            final_info |= {"action_mask": np.where(over[:, None], last["available"], 0), "_action_mask": over.copy()}
+        going = {} if over.all() else show(blank(outcomes, over), ~over)
         begun = self._begin(np.flatnonzero(over))
         ended = {"final_obs": final, "_final_obs": over, "final_info": final_info, "_final_info": over.copy()}
         return {**ended, **going, **begun}
@@ -229,6 +306,8 @@ class BanditVectorEnv(VectorEnvBase):
             raise InputError(f"slots are played together, so call {name} of the vector environment, got call({name!r})")
         if name == "render":
             return self.render() or (None,) * self.num_envs
+        if name == "action_masks":
+            return tuple(self.action_masks())
         if name == "tasks":
             return tuple(self.tasks[i] for i in range(self.num_envs))
         if name in self._kept:

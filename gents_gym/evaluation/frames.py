@@ -20,6 +20,8 @@ def record_frame(record: Rollout, steps: bool = False) -> "pd.DataFrame":
     values = {"reward": record.rewards, **{f"regret_{name}": found for name, found in record.regret.items()}}
     if not steps:
         return pandas.DataFrame({"task": tasks, **{name: np.nansum(found, axis=1) for name, found in values.items()}})
+    if record.propensities is not None:
+        values["propensity"] = record.propensities
     played = record.actions >= 0  # (B, T)
     rows, columns = np.nonzero(played)
     return pandas.DataFrame(

@@ -16,7 +16,7 @@ from gents_gym.checks import InputError, TaskError, check_choice, check_flag, ch
 from gents_gym.construct import make_agent, make_policy, parse_spec
 from gents_gym.evaluation.environments import make_envs
 from gents_gym.evaluation.given import Given
-from gents_gym.evaluation.rollout import check_randomised, own_tasks, task_info
+from gents_gym.evaluation.rollout import check_randomised, check_verbs, own_tasks, task_info
 from gents_gym.evaluation.sources import code_hashes, commit
 from gents_gym.randomness import SPLITS
 from gents_gym.schema import positive, whole
@@ -164,7 +164,7 @@ def plan(config: EvaluationConfig, given: Mapping[str, Given] | None = None) -> 
         _check_block(min(config.tasks, config.block), config.training_actions, info)
     for env, info in infos.items():
         for spec, agent in agents.items():
-            _check_play(env, spec, agent, info)
+            _check_play(env, spec, agent, info, config.propensities)
     resolved = {
         env: {
             spec: text
@@ -206,6 +206,7 @@ def merge(old: Manifest, new: Manifest, keep: Callable[[Cell], bool]) -> Manifes
     pairs = asked | there
     env = [name for name in dict.fromkeys((*new["env"], *old["env"])) if any(name == pair[0] for pair in pairs)]
     agents = [name for name in dict.fromkeys((*new["agents"], *old["agents"])) if any(name == p[1] for p in pairs)]
+    _check_size(len(env) * len(agents), new["tasks"], new["run"]["block"])
     left_out = {one: [agent for agent in agents if (one, agent) not in pairs] for one in env}
     code = {**old.get("code", {}), **new["code"]}
     named = {*new["env"], *new["agents"]}
@@ -232,10 +233,11 @@ def _resolved(
     return {**before, **new["resolved"].get(env, {})}
 
 
-def _check_play(env: str, spec: str, agent: Agent, info: TaskInfo) -> None:
-    """Raise if an agent says that it cannot play tasks like ``info``."""
-    if isinstance(agent, Selective):
-        with _cannot_play(env, spec):
+def _check_play(env: str, spec: str, agent: Agent, info: TaskInfo, propensities: bool) -> None:
+    """Raise if an agent lacks a verb, or says that it cannot play tasks like ``info``."""
+    with _cannot_play(env, spec):
+        check_verbs(info, agent, propensities)
+        if isinstance(agent, Selective):
             agent.check(info)
 
 

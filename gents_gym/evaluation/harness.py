@@ -57,9 +57,12 @@ def evaluate(
     grid = cells(manifest)
     failures: dict[str, str] = {}
     with open_folder(out, manifest) as (folder, everything):
-        missing = [cell for cell in grid if not is_done(folder, cell)]
-        done, costs = [cell for cell in grid if cell not in missing], Costs(grid)
-        costs.add(done, (cell_seconds(folder, cell) for cell in done))
+        missing, costs = [], Costs(grid)
+        for cell in grid:
+            if is_done(folder, cell):
+                costs.add(cell, cell_seconds(folder, cell))
+            else:
+                missing.append(cell)
         tell(costs.now("starting" if missing else "writing"))
         # The first block of every agent comes first: it shows what the agent costs.
         waiting = sorted(missing, key=lambda cell: (manifest["env"].index(cell.env), cell.first))
@@ -69,7 +72,7 @@ def evaluate(
                     write_cell(folder, played.cell, played.data, played.seconds)
                 else:
                     failures[played.cell.name] = played.error
-                costs.add([played.cell], [played.took])
+                costs.add(played.cell, played.took)
                 tell(costs.now("playing"))
         if missing:
             tell(costs.now("writing"))

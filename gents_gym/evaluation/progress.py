@@ -1,6 +1,7 @@
 """Says how far an evaluation is: its phase, and the share of the work that is over, weighed by what agents cost."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ PHASES = {  # what a phase is called in a line
     "playing": "playing",
     "writing": "writing the results",
 }
+Pair = tuple[str, str]  # environment and agent
 MODEL_COST = 50.0  # an agent that acts on a model, in units of one that does not, until they are timed
 
 
@@ -36,30 +38,33 @@ class Costs:
 
     def __init__(self, grid: Sequence[Cell]) -> None:
         """Begin with nothing timed; ``grid`` is all the work."""
-        self._grid, self._over = grid, set[str]()
-        self._seconds: dict[tuple[str, str], list[float]] = {}  # per task, by environment and agent
+        self._total, self._n_over = len(grid), 0
+        self._guess = {cell.pair: MODEL_COST if cell.weights is not None else 1.0 for cell in grid}
+        self._tasks = Counter[Pair]()
+        for cell in grid:
+            self._tasks[cell.pair] += cell.stop - cell.first
+        self._over, self._timed = Counter[Pair](), Counter[Pair]()
+        self._seconds: dict[Pair, float] = dict.fromkeys(self._tasks, 0.0)
 
-    def add(self, cells: Iterable[Cell], seconds: Iterable[float]) -> None:
-        """Count cells as over; NaN seconds are not known."""
-        for cell, spent in zip(cells, seconds, strict=True):
-            self._over.add(cell.name)
-            if np.isfinite(spent):
-                self._seconds.setdefault(cell.pair, []).append(spent / (cell.stop - cell.first))
+    def add(self, cell: Cell, seconds: float) -> None:
+        """Count a cell as over; NaN seconds are not known."""
+        n_tasks = cell.stop - cell.first
+        self._n_over += 1
+        self._over[cell.pair] += n_tasks
+        if np.isfinite(seconds):
+            self._timed[cell.pair] += n_tasks
+            self._seconds[cell.pair] += seconds
 
     def now(self, phase: str) -> Progress:
         """Return how far it is."""
-        n_over, total = len(self._over), len(self._grid)
-        costs = {cell.name: (cell.stop - cell.first) * self._cost(cell) for cell in self._grid}
-        over = sum(cost for name, cost in costs.items() if name in self._over)
-        return Progress(phase, n_over, total, 1.0 if n_over == total else over / (sum(costs.values()) or 1.0))
+        if self._n_over == self._total:
+            return Progress(phase, self._n_over, self._total, 1.0)
+        costs = self._costs()
+        over, work = (sum(costs[pair] * n for pair, n in tasks.items()) for tasks in (self._over, self._tasks))
+        return Progress(phase, self._n_over, self._total, over / work if work else 0.0)
 
-    def _cost(self, cell: Cell) -> float:
-        """Return an agent's seconds per task; of one that is not timed yet, a guess from the others'."""
-        if cell.pair in self._seconds:
-            return float(np.mean(self._seconds[cell.pair]))
-        rates = [np.mean(self._seconds[each.pair]) / _guess(each) for each in self._grid if each.pair in self._seconds]
-        return _guess(cell) * float(np.median(rates)) if rates else _guess(cell)
-
-
-def _guess(cell: Cell) -> float:
-    return MODEL_COST if cell.weights is not None else 1.0
+    def _costs(self) -> dict[Pair, float]:
+        """Return agents' seconds per task; of those that are not timed yet, a guess from the others'."""
+        known = {pair: self._seconds[pair] / n_tasks for pair, n_tasks in self._timed.items()}
+        rate = float(np.median([cost / self._guess[pair] for pair, cost in known.items()])) if known else 1.0
+        return {pair: known.get(pair, rate * guess) for pair, guess in self._guess.items()}

@@ -4,6 +4,8 @@
 - ``expected``: the same two actions, by their true expected rewards, without the noise of single outcomes. It can be
   negative.
 - ``best``: true expected rewards, against the best action in each context. It is never negative.
+
+Oracle and best action are among those that can be played, if only some can.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gents_gym.checks import InputError
 from gents_gym.construct import get_policy
 from gents_gym.envs.bases import VectorWrapperBase, WrapperBase
+from gents_gym.policies.pool import fit_tasks
 from gents_gym.types import PolicyClass, Tasks
 
 REGRETS = ("oracle", "expected", "best")
@@ -31,7 +34,13 @@ def oracle_actions(tasks: Tasks, oracle: str | PolicyClass | None = None) -> np.
         oracle: The policy class to fit; None: the setting's own.
     """
     policy_class = make_oracle(tasks, oracle)
-    return policy_class.fit(tasks.contexts, tasks.outcomes).scores(tasks.contexts).argmax(axis=2)
+    scores = fit_tasks(policy_class, tasks).scores(tasks.contexts)
+    return _among(scores, tasks).argmax(axis=2)
+
+
+def _among(values: np.ndarray, tasks: Tasks) -> np.ndarray:
+    """Return values (B, T, A) with -inf for actions that cannot be played."""
+    return values if tasks.available is None else np.where(tasks.available, values, -np.inf)
 
 
 def make_oracle(tasks: Tasks, oracle: str | PolicyClass | None) -> PolicyClass:
@@ -57,7 +66,7 @@ def regret(tasks: Tasks, actions: np.ndarray, best_fit: np.ndarray) -> dict[str,
     if tasks.means is not None:
         mine = pick(tasks.means, actions)
         found["expected"] = pick(tasks.means, best_fit) - mine
-        found["best"] = tasks.means[:, :steps].max(axis=2) - mine
+        found["best"] = _among(tasks.means, tasks)[:, :steps].max(axis=2) - mine
     return found
 
 

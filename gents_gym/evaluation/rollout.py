@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -22,13 +23,16 @@ from gents_gym.checks import (
     check_count,
     check_flag,
     check_integer,
+    check_played,
 )
 from gents_gym.construct import get_policy, make_agent
+from gents_gym.envs.feedback import LATE, read_feedback
+from gents_gym.envs.feedback import observed_outcomes as observed_outcomes
 from gents_gym.evaluation.environments import check_observations, make_envs
 from gents_gym.evaluation.regret import oracle_actions, regret
 from gents_gym.likelihoods import BERNOULLI
 from gents_gym.randomness import stream
-from gents_gym.types import Agent, PolicyClass, Privileged, RandomisedAgent, TaskInfo, Tasks, identity
+from gents_gym.types import Agent, LateAgent, PolicyClass, Privileged, RandomisedAgent, TaskInfo, Tasks, identity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,6 +171,8 @@ def rollout(
         envs: A Gymnasium vector environment whose observations have "context" and "action_features", or the id of an
             environment, options behind it. A foreign one has no tables, so the record has rewards only.
         agent: Any :class:`Agent`, or the id of one; a privileged one is given the tasks and the record is marked.
+            If outcomes arrive late, it must be a :class:`gents_gym.types.LateAgent`; if only some actions can be
+            played, a :class:`gents_gym.types.MaskedAgent`.
         seed: The stream that tasks and the agent's randomness come from.
         oracle: The policy class that regret is measured against; None: the setting's own.
         tasks: How many tasks to play, B, of an environment given by its id; None: as many as ``indices``, or 100.
@@ -225,10 +231,10 @@ def _rollout(
             raise InputError(f"agent {agent!r} needs the tasks' tables, and {envs!r} has none")
         agent = agent.for_tasks(tasks)
     info = task_info(envs, observation, shown, tasks)
+    check_verbs(info, agent, propensities)
     clock = _Clock()
     clock.time(agent.reset, info, [stream(seed, "agent", index) for index in indices])
-    context = observation["context"].copy()
-    actions, rewards, told = _play(envs, agent, info, context, max_steps, on_step, clock, propensities)
+    actions, rewards, told = _play(envs, agent, info, observation, max_steps, on_step, clock, propensities)
     found = {} if tasks is None else regret(tasks, actions, _best_fit(tasks, oracle))
     which = f"seed {seed}" if tasks is None else tasks.content_hash
     return Rollout(actions, rewards, found, indices, privileged, clock.seconds, (which,), told)
@@ -269,6 +275,17 @@ class _Clock:
         return found
 
 
+def check_verbs(info: TaskInfo, agent: Agent, propensities: bool = False) -> None:
+    """Raise if the agent lacks a verb that it needs in these tasks."""
+    if info.late and not isinstance(agent, LateAgent):
+        raise InputError(f"agent must have observe_late(feedback) where outcomes arrive late, got {agent!r}")
+    verbs = ("act", "probabilities") if propensities else ("act",)
+    for verb in verbs if info.masked else ():
+        if "available" not in inspect.signature(getattr(agent, verb)).parameters:
+            rule = f"agent must have {verb}(context, available) where only some actions are available"
+            raise InputError(f"{rule}, got {agent!r}")
+
+
 def _has_tasks(envs: VectorEnv[Any, Any, Any]) -> bool:
     return hasattr(type(envs.unwrapped), "tasks")
 
@@ -292,6 +309,8 @@ def task_info(envs: VectorEnv[Any, Any, Any], observation: Any, shown: dict[str,
         space=None if tasks is None else tasks.space,
         likelihood=BERNOULLI if tasks is None else tasks.likelihood,
         truth=None if tasks is None else tasks.known_truth,
+        late=bool(envs.metadata.get(LATE)),
+        masked="available" in observation,
     )
 
 
@@ -299,7 +318,7 @@ def _play(
     envs: VectorEnv[Any, Any, Any],
     agent: Agent,
     info: TaskInfo,
-    context: np.ndarray,
+    observation: Any,
     max_steps: int | None,
     on_step: Callable[[], None] | None,
     clock: _Clock,
@@ -307,23 +326,32 @@ def _play(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return the actions, rewards and, if asked for, the actions' probabilities, (B, t) each."""
     live = np.ones(envs.num_envs, np.bool_)
+    late = agent if info.late and isinstance(agent, LateAgent) else None
     actions: list[np.ndarray] = []
     rewards: list[np.ndarray] = []
     told: list[np.ndarray] = []
     while live.any() and len(actions) != max_steps:
-        chances = clock.time(agent.probabilities, context) if propensities else None  # type: ignore[attr-defined]
+        context = observation["context"].copy()  # an environment may reuse its buffers
+        available = (observation["available"].astype(np.bool_),) if info.masked else ()
+        chances = clock.time(agent.probabilities, context, *available) if propensities else None  # type: ignore[attr-defined]
         chances = copy.copy(chances)  # an agent may use its array again
-        action = check_actions(clock.time(agent.act, context), len(info), info.n_actions)
+        action = check_actions(clock.time(agent.act, context, *available), len(info), info.n_actions)
+        for mask in available:
+            check_played(action, mask | ~live[:, None])
         if propensities:
             told.append(np.where(live, played_probabilities(chances, action, info.n_actions), np.nan))
         observation, reward, terminated, truncated, step_info = envs.step(action)
         actions.append(np.where(live, action, -1))  # before observe: an agent may use its array again
         rewards.append(np.where(live, reward, np.nan))
-        clock.time(agent.observe, context, action, observed_outcomes(step_info, reward))
+        if late is not None:
+            clock.time(late.observe_late, read_feedback(step_info, live))
+        elif "feedback" in step_info:
+            raise InputError(f"envs with info['feedback'] must have metadata[{LATE!r}]=True, got {envs!r}")
+        else:
+            clock.time(agent.observe, context, action, observed_outcomes(step_info, reward))
         live &= ~(terminated | truncated)
         if live.any() and not live.all() and envs.metadata.get("autoreset_mode") is AutoresetMode.DISABLED:
             raise InputError("episodes must end together where envs do not reset by themselves (autoreset DISABLED)")
-        context = observation["context"].copy()  # an environment may reuse its buffers
         if on_step is not None:
             on_step()
     return np.stack(actions, axis=1), np.stack(rewards, axis=1), np.stack(told, axis=1) if told else None
@@ -348,13 +376,3 @@ def played_probabilities(probabilities: Any, action: np.ndarray, n_actions: int)
         i = int(played.argmin())
         raise TaskError(f"{name} must be above 0 for the action that is played, got 0 for action {action[i]}", i)
     return played
-
-
-def observed_outcomes(info: dict[str, Any], reward: np.ndarray) -> np.ndarray:
-    """Return the observed outcomes (B,); the rewards where the environment tells no outcome."""
-    outcome = np.asarray(reward, np.float64).copy()
-    for source in (info, info.get("final_info", {})):  # a slot that ended and began anew has it in the latter
-        if "outcome" in source:
-            told = source.get("_outcome", slice(None))
-            outcome[told] = source["outcome"][told]
-    return outcome

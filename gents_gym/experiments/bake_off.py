@@ -1,6 +1,5 @@
 """The bake-off: every agent that can play on every bundled data set, ranked by reward."""
 
-import textwrap
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ import numpy as np
 
 from gents_gym.checks import InputError, check_choice, check_integer
 from gents_gym.drawing.canvas import canvas, finish, to_bytes
-from gents_gym.drawing.style import SOFTWARE, looks
+from gents_gym.drawing.style import looks
 from gents_gym.evaluation.environments import env_distribution
 from gents_gym.evaluation.grid import EvaluationConfig
 from gents_gym.evaluation.harness import evaluate
@@ -18,7 +17,8 @@ from gents_gym.evaluation.measures import Records
 from gents_gym.evaluation.progress import Progress
 from gents_gym.evaluation.rollout import summarize
 from gents_gym.experiments.ranks import Rank, average_ranks
-from gents_gym.files import as_path, write_whole
+from gents_gym.experiments.studies import open_study, wrap
+from gents_gym.files import write_whole
 from gents_gym.report.tables import escape
 
 NAME, TITLE = "bake-off", "A bake-off on data sets"
@@ -108,7 +108,7 @@ def bake_off(
         on_progress: Called with how far it is.
     """
     size = SIZES[check_choice("scale", scale, SIZES)]
-    out = _open(as_path("out", out))
+    out = open_study(out, NAME, TITLE)
     started = time.perf_counter()
     envs = {name: _env(name, size) for name in size.sets}
     agents = (*size.agents, REFERENCE)
@@ -128,20 +128,6 @@ def bake_off(
     return out / f"{NAME}.md"
 
 
-def _open(out: Path) -> Path:
-    """Make the folder, or raise if it cannot be had or a file of the study's name in it is not a study's."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for path, mark in ((out / f"{NAME}.md", f"# {TITLE}\n"), (out / f"{NAME}.png", SOFTWARE)):
-            if path.exists() and mark.encode() not in path.read_bytes()[:400]:
-                raise InputError(f"'{path}' is not of a study: move it away, and start again")
-    except OSError as error:
-        raise InputError(
-            f"out must be a folder that can be written, got '{out}' ({error.strerror or error})"
-        ) from error
-    return out
-
-
 def _env(name: str, size: Size) -> str:
     """Return the environment of a data set, all its rows or the first of them."""
     options = f"dataset={name}, test={TEST}{SETS[name]}"
@@ -157,8 +143,8 @@ def _page(command: str, size: Size, records: Mapping[str, Records], ranks: Mappi
     how = f"{size.shuffles} orders of each of {len(records)} data sets, decisions per task: {lengths}"
     took = f"The agents' own time is {own / 60:.1f} minutes in all; this call took {seconds / 60:.1f} minutes"
     heads = ["agent", "average rank", "95 %", *records, "ms per decision"]
-    lines = [f"# {TITLE}", "", _wrap(f"`{command}`: {how}. {took} and played what was not there yet."), ""]
-    lines += [_wrap(NOTES), "", _wrap(_finding(ranks)), "", f"![Average ranks]({NAME}.png)", ""]
+    lines = [f"# {TITLE}", "", wrap(f"`{command}`: {how}. {took} and played what was not there yet."), ""]
+    lines += [wrap(NOTES), "", wrap(_finding(ranks)), "", f"![Average ranks]({NAME}.png)", ""]
     lines += [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
     for agent in (*ranks, REFERENCE):
         rank = ranks.get(agent)
@@ -170,13 +156,7 @@ def _page(command: str, size: Size, records: Mapping[str, Records], ranks: Mappi
         lines.append(
             f"| {escape(LABELS.get(agent, agent))}{privileged} | {' | '.join(cells)} | {1e3 * spent / decisions:.2f} |"
         )
-    return "\n".join([*lines, "", _wrap(READING), ""])
-
-
-def _wrap(text: str) -> str:
-    """Return paragraphs with lines of at most 100 characters."""
-    wrapper = textwrap.TextWrapper(100, break_long_words=False, break_on_hyphens=False)
-    return "\n\n".join(wrapper.fill(part) for part in text.strip().split("\n\n"))
+    return "\n".join([*lines, "", wrap(READING), ""])
 
 
 def _share(values: np.ndarray) -> str:

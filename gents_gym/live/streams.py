@@ -1,7 +1,8 @@
 """One stream of decisions: a task without an end, and what a model believes of it."""
 
 import hashlib
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from gents_gym.construct import make_agent
 from gents_gym.live.store import Event, unpack
 from gents_gym.models.load import begin_belief
 from gents_gym.randomness import ROLES
-from gents_gym.types import Agent, Belief, Feedback, LiveBelief, Model, RandomisedAgent, RewardFn, TaskInfo, VotingAgent
+from gents_gym.types import Agent, Feedback, LiveBelief, Model, RandomisedAgent, RewardFn, TaskInfo, VotingAgent
 
 SLACK = 4  # the rows that are kept beyond the window, as a share of it: 1 / SLACK
 
@@ -36,14 +37,13 @@ class Present:
 
     def __init__(self, model: Model, belief: LiveBelief) -> None:
         self.belief = belief
-        self.actions: np.ndarray | None = None  # (n,), the ones that are faced; None: all
         self.likelihood = model.likelihood
         self.context_features, self.action_context_features = model.context_features, model.action_context_features
 
-    def begin(self, info: TaskInfo, rngs: Any) -> Belief:
-        """Return the belief of the actions that are faced, which draws from these generators from now on."""
+    def begin(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> LiveBelief:
+        """Return the belief, which draws from these generators from now on."""
         self.belief.reseed(rngs)
-        return self.belief if self.actions is None else self.belief.among(self.actions[None])
+        return self.belief
 
 
 class Stream:
@@ -65,7 +65,8 @@ class Stream:
         self.features: list[np.ndarray] = []  # (F,) each
         self._present: Present | None = None  # None: nothing was decided yet
         self._agent: Agent
-        self._odds: RandomisedAgent | None  # the agent, if it can say with which probabilities it plays
+        self._act: Callable[..., np.ndarray]
+        self._odds: Callable[..., np.ndarray] | None  # the agent's probabilities, if it can tell them
         self._votes: bool  # whether these are votes
         self._key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
         self._open: dict[int, int] = {}  # by id, the numbers of decisions without an outcome
@@ -121,29 +122,33 @@ class Stream:
             model, belief = begin_belief(self.shared.model, self._info(), [np.random.default_rng(0)])
             if not isinstance(belief, LiveBelief):
                 raise InputError(f"model must have a belief with reseed and forget for live use, got {belief!r}")
-            self._present = Present(model, belief)
-            self._agent = agent = make_agent(self.shared.agent, model=self._present)
-            self._odds = agent if isinstance(agent, RandomisedAgent) else None
-            self._votes = isinstance(agent, VotingAgent)
+            self._present = self._hire(Present(model, belief))
         return self._present
 
-    def _info(self, actions: np.ndarray | None = None) -> TaskInfo:
-        """Return what an agent may know of all actions, or of the ones with these numbers (n,)."""
-        features = np.array(self.features if actions is None else [self.features[i] for i in actions])[
-            None
-        ]  # (1, n, F)
+    def _hire(self, present: Present) -> Present:
+        """Make the agent, or raise unless it can play among the actions that are available."""
+        agent = make_agent(self.shared.agent, model=present)
+        if not _takes_available(agent.act):
+            raise InputError(f"agent must have act(context, available) for live use, got {self.shared.agent!r}")
+        odds = agent.probabilities if isinstance(agent, RandomisedAgent) else None
+        self._odds = odds if odds is not None and _takes_available(odds) else None
+        self._agent, self._act, self._votes = agent, agent.act, isinstance(agent, VotingAgent)
+        return present
+
+    def _info(self) -> TaskInfo:
+        features = np.array(self.features)[None]  # (1, A, F)
         return TaskInfo(
             features,
             features.shape[1],
             self.shared.context_dim,
             reward_fn=self.shared.reward_fn,
             likelihood=self.shared.model.likelihood,
+            late=True,
+            masked=True,
         )
 
     def choose(self, context: np.ndarray, available: np.ndarray, votes: bool) -> tuple[int, float | None]:
         """Return the number of the action to play in a context (D,), and its probability if the agent can tell it.
-
-        The agent faces a task of the available actions alone, so any agent on a model will do.
 
         Args:
             context: (D,).
@@ -153,12 +158,13 @@ class Stream:
         (actions,) = np.nonzero(available)
         if len(actions) == 1:
             return int(actions[0]), 1.0  # there is nothing to decide
-        present, asked = self._begun(), context[None]
-        present.actions = None if len(actions) == len(available) else actions
-        self._agent.reset(self._info(present.actions), [self._generator()])
-        odds = self._odds.probabilities(asked) if self._odds is not None and (votes or not self._votes) else None
-        place = int(self._agent.act(asked)[0])
-        return int(actions[place]), None if odds is None else float(odds[0, place])
+        self._begun()
+        self._agent.reset(self._info(), [self._generator()])
+        given, odds = (context[None], available[None]), None
+        if self._odds is not None and (votes or not self._votes):
+            odds = self._odds(*given)
+        action = int(self._act(*given)[0])
+        return action, None if odds is None else float(odds[0, action])
 
     def _generator(self) -> np.random.Generator:
         """Return the random numbers of the decision to come, which depend on seed, stream and its number alone."""
@@ -189,3 +195,7 @@ class Stream:
         self.seq = seq
         if parts:
             self._begun().belief.restore(parts)
+
+
+def _takes_available(call: Callable[..., Any]) -> bool:
+    return "available" in inspect.signature(call).parameters

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -11,9 +12,10 @@ import torch
 from gents_gym.checks import InputError, TaskError, check_array, check_integer, check_rngs
 from gents_gym.likelihoods import BERNOULLI, Likelihood
 from gents_gym.models.contexts import CONTEXT_MODELS, Sources, check_contexts, default_contexts, stack
-from gents_gym.models.ledger import KEPT, Ledger, is_rising
+from gents_gym.models.ledger import KEPT, Ledger
 from gents_gym.models.lookahead import errors_of, find_outlook
 from gents_gym.models.tree import fill_tree, map_tree, tree_leaves
+from gents_gym.numerics.rounds import rounds
 from gents_gym.types import ActionModel, Completion, Feedback, Outlook, TaskInfo
 
 
@@ -245,15 +247,15 @@ class ActionBelief:
         self._bank_rows = self._kernel.rows(self._bank)  # (n, K)
         self._ledger = Ledger(info, self._kernel.rows)
 
-    def expected(self, contexts: np.ndarray) -> np.ndarray:
-        """Return mean rewards, (B, D) to (B, A), or (B, C, D) to (B, C, A)."""
-        found = self._kernel.predict(self._state, self._ledger.check_contexts(contexts))
+    def expected(self, contexts: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray:
+        """Return mean rewards, (B, D) to (B, A), or (B, C, D) to (B, C, A); of ``actions`` (B, n) alone if given."""
+        found = self._kernel.predict(self._states(actions), self._ledger.check_contexts(contexts))
         means = self._likelihood.expected_reward(self._info.reward_fn, found)
         return means if np.ndim(contexts) == 3 else means[:, 0]
 
-    def variance(self, contexts: np.ndarray) -> np.ndarray | None:
+    def variance(self, contexts: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray | None:
         """Return the variance of those means under the belief, in the same shapes; None if the model has none."""
-        found = self._kernel.variance(self._state, self._ledger.check_contexts(contexts), self._info)
+        found = self._kernel.variance(self._states(actions), self._ledger.check_contexts(contexts), self._info)
         return found if found is None or np.ndim(contexts) == 3 else found[:, 0]
 
     def decide(self, context: np.ndarray, action: np.ndarray) -> None:
@@ -267,7 +269,7 @@ class ActionBelief:
             return
         action, rows = self._ledger.actions[task, decision], self._ledger.rows[task, decision]
         shape = (len(self._info), self._info.n_actions)
-        for part in _rounds(task):
+        for part in rounds(task):
             given = (task[part], action[part], rows[part], outcome[part], shape)
             self._state = self._kernel.absorb(self._state, *given)
 
@@ -300,7 +302,14 @@ class ActionBelief:
         table[:, :, t:] = self._generate(state, flat[:, t:], seen[:, :0], draws, n_actions)
         return Completion(imagined, table, weights, features, t)
 
-    def look_ahead(self, context: np.ndarray, counts: np.ndarray, size: int, contexts: str | None = None) -> Outlook:
+    def look_ahead(
+        self,
+        context: np.ndarray,
+        counts: np.ndarray,
+        size: int,
+        contexts: str | None = None,
+        actions: np.ndarray | None = None,
+    ) -> Outlook:
         """Return what further observations would be worth; see :class:`gents_gym.types.LooksAhead`."""
         check_integer("size", size, 1)
         check_contexts(contexts)
@@ -309,12 +318,14 @@ class ActionBelief:
         ledger.face(context)
         picks = self._pick(size, 1, contexts)
         (rows,) = _gather([(ledger.rows, self._bank_rows)], picks, 0)  # (B, 1, C, K)
-        found = self._kernel.look_ahead(self._state, ledger.rows[:, ledger.time], rows[:, 0], counts, self._info)
+        state = self._states(actions)
+        found = self._kernel.look_ahead(state, ledger.rows[:, ledger.time], rows[:, 0], counts, self._info)
         if found is not None:
             return found
         (imagined,) = _gather([(ledger.contexts, self._bank)], picks, 0)  # (B, 1, C, D)
         current = ledger.contexts[:, ledger.time]
-        return find_outlook(self, self._info, current, imagined[:, 0], counts, self._observe_apart)
+        apart = partial(self._observe_apart, actions)
+        return find_outlook(self, self._info, current, imagined[:, 0], counts, apart, actions)
 
     def fork(self, tasks: np.ndarray) -> "ActionBelief":
         """Return an independent copy of the tasks at ``tasks``, repeats allowed, with random numbers of its own."""
@@ -351,15 +362,6 @@ class ActionBelief:
         """Drop the first rows of every task; what was learned from them stays."""
         self._ledger.forget(rows)
 
-    def among(self, actions: np.ndarray) -> "ActionBelief":
-        """Return what is believed of ``actions`` (B, n) alone; see :class:`gents_gym.types.LiveBelief`."""
-        other = copy.copy(self)
-        other._state, seen, n_actions = self._columns(actions)
-        features = np.take_along_axis(np.asarray(self._info.action_features), actions[:, :, None], axis=1)
-        other._info = replace(self._info, action_features=features, n_actions=n_actions, texts=None)
-        other._ledger = self._ledger.among(seen, n_actions)
-        return other
-
     def state(self) -> dict[str, np.ndarray]:
         """Return all that was observed and concluded as plain arrays."""
         leaves = (np.asarray(leaf).copy() for leaf in tree_leaves(self._state))
@@ -376,18 +378,22 @@ class ActionBelief:
         self._ledger.restore(state)
         self._state = fill_tree(self._state, (_like(leaf, state[name]) for name, leaf in own.items()))
 
-    def _observe_apart(self, places: np.ndarray, outcomes: np.ndarray) -> Iterator[np.ndarray]:
+    def _observe_apart(
+        self, actions: np.ndarray | None, places: np.ndarray, outcomes: np.ndarray
+    ) -> Iterator[np.ndarray]:
         """Yield predictions after imagined outcomes, as :func:`find_outlook` asks; only the action's own change."""
         n_tasks, n_actions, n = outcomes.shape
         own = np.repeat(np.arange(n_tasks * n_actions), n)  # each action's state, once for each outcome
         task, alone = own // n_actions, np.zeros(len(own), np.int64)
         given = (self._ledger.rows[task, self._ledger.time], outcomes.reshape(-1).astype(np.float32), (len(own), 1))
-        state = self._kernel.absorb(map_tree(lambda part: part[own], self._state), np.arange(len(own)), alone, *given)
+        state = self._kernel.absorb(
+            map_tree(lambda part: part[own], self._states(actions)), np.arange(len(own)), alone, *given
+        )
         with errors_of(n_actions * n):
             parameters = self._kernel.predict(state, places[task])  # (B·A·n, 1+C, 1, ...)
         found = self._likelihood.expected_reward(self._info.reward_fn, parameters)
         moved = found.reshape(n_tasks, n_actions, n, -1)  # (B, A, n, 1+C)
-        now = self.expected(places)  # (B, 1+C, A)
+        now = self.expected(places, actions)  # (B, 1+C, A)
         for a in range(n_actions):
             after = np.repeat(now[:, None], n, axis=1)  # (B, n, 1+C, A)
             after[..., a] = moved[:, a]
@@ -398,17 +404,23 @@ class ActionBelief:
         there = Sources(len(self._bank), self._ledger.time + 1, self._ledger.n_known, self._alpha)
         return CONTEXT_MODELS[contexts or default_contexts(there)](there, count, draws, self._rngs)
 
+    def _states(self, actions: np.ndarray | None) -> Any:
+        """Return the states of ``actions`` (B, n); None: of all."""
+        if actions is None:
+            return self._state
+        n_tasks, n_all = len(self._info), self._info.n_actions
+        rows = (np.arange(n_tasks)[:, None] * n_all + check_columns(actions, n_tasks, n_all)).reshape(-1)
+        return map_tree(lambda part: part[rows], self._state)
+
     def _columns(self, actions: np.ndarray | None) -> tuple[Any, np.ndarray, int]:
         """Return the states, the observed actions (B, t) and the number of the columns that are asked for."""
         n_tasks, n_all = len(self._info), self._info.n_actions
         seen = self._ledger.seen[:, : self._ledger.time]
         if actions is None:
             return self._state, seen, n_all
-        actions = check_columns(actions, n_tasks, n_all)
-        rows = (np.arange(n_tasks)[:, None] * n_all + actions).reshape(-1)
+        state = self._states(actions)
         place = np.full((n_tasks, n_all + 1), -1)  # where an action stands among the columns; -1: it does not
         np.put_along_axis(place, actions, np.arange(actions.shape[1])[None], axis=1)
-        state = map_tree(lambda part: part[rows], self._state)
         return state, np.take_along_axis(place, seen, axis=1), actions.shape[1]  # -1 finds the last entry, a -1
 
     def _generate(self, state: Any, rows: np.ndarray, seen: np.ndarray, draws: int, n_actions: int) -> np.ndarray:
@@ -505,18 +517,6 @@ def _gather(sources: Sequence[tuple[np.ndarray, np.ndarray]], picks: np.ndarray,
         elif count:
             found[:, :, t:] = bank.take(picks, axis=0)
         yield found
-
-
-def _rounds(task: np.ndarray) -> Iterator[np.ndarray | slice]:
-    """Yield positions such that each part names a task at most once, in order."""
-    if is_rising(task):
-        yield slice(None)
-        return
-    left = np.arange(len(task))
-    while len(left):
-        first = np.sort(np.unique(task[left], return_index=True)[1])
-        yield left[first]
-        left = np.delete(left, first)
 
 
 def _join(*parts: Any, axis: int = 0) -> Any:

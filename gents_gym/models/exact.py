@@ -116,17 +116,23 @@ class ExactBelief:
         self._ledger = Ledger(info, model.rows)
         self._posterior = model.posterior(features, self._ledger)
 
-    def expected(self, contexts: np.ndarray) -> np.ndarray:
+    def expected(self, contexts: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray:
         """Return posterior mean rewards, (B, D) to (B, A), or (B, C, D) to (B, C, A)."""
         rows = self._model.rows(self._ledger.check_contexts(contexts))
-        found = self._posterior.expected(rows, self._info.reward_fn, self._rngs)
+        found = self._pick(self._posterior.expected(rows, self._info.reward_fn, self._rngs), actions)
         return found if np.ndim(contexts) == 3 else found[:, 0]
 
-    def variance(self, contexts: np.ndarray) -> np.ndarray:
+    def variance(self, contexts: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray:
         """Return the posterior variance of mean rewards, in the shapes of :meth:`expected`."""
         rows = self._model.rows(self._ledger.check_contexts(contexts))
-        found = self._posterior.variance(rows, self._info.reward_fn, self._rngs)
+        found = self._pick(self._posterior.variance(rows, self._info.reward_fn, self._rngs), actions)
         return found if np.ndim(contexts) == 3 else found[:, 0]
+
+    def _pick(self, values: np.ndarray, actions: np.ndarray | None) -> np.ndarray:
+        """Return the columns of ``actions`` (B, n), (B, C, A) to (B, C, n)."""
+        if actions is None:
+            return values
+        return np.take_along_axis(values, check_columns(actions, len(values), self._info.n_actions)[:, None], axis=2)
 
     def decide(self, context: np.ndarray, action: np.ndarray) -> None:
         """Open the next row of every task."""

@@ -7,15 +7,11 @@ import numpy as np
 
 from gents_gym.checks import InputError, check_actions, check_array, check_contexts, check_integer
 from gents_gym.likelihoods import Likelihood
+from gents_gym.numerics.rounds import is_rising
 from gents_gym.types import Feedback, TaskInfo
 
 GROWTH = 64  # rows that an unknown horizon is prepared for at first
 KEPT = ("contexts", "actions", "seen", "outcomes")  # what a state holds; rows follow from contexts
-
-
-def is_rising(numbers: np.ndarray) -> bool:
-    """Whether each of the numbers (n,) is larger than the one before."""
-    return np.count_nonzero(numbers[1:] <= numbers[:-1]) == 0
 
 
 class Ledger:
@@ -104,13 +100,6 @@ class Ledger:
         other = copy.copy(self)
         for name in (*KEPT, "rows"):
             setattr(other, name, getattr(self, name)[tasks])
-        return other
-
-    def among(self, seen: np.ndarray, n_actions: int) -> "Ledger":
-        """Return the same rows for fewer actions, with their numbers (B, t) for the outcomes that have arrived."""
-        other = self.pick(np.arange(len(self.contexts)))
-        other.widen(n_actions)
-        other.seen[:, : self.time] = other.actions[:, : self.time] = seen
         return other
 
     def widen(self, n_actions: int) -> None:

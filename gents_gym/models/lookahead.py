@@ -21,7 +21,13 @@ LEAST = 1e-12  # variance of a reward below which there is nothing to learn
 
 
 def look_ahead(
-    belief: Belief, info: TaskInfo, context: np.ndarray, counts: np.ndarray, size: int, contexts: str | None = None
+    belief: Belief,
+    info: TaskInfo,
+    context: np.ndarray,
+    counts: np.ndarray,
+    size: int,
+    contexts: str | None = None,
+    actions: np.ndarray | None = None,
 ) -> Outlook:
     """Return what further observations would be worth: the belief's own answer, or one found on forks of it.
 
@@ -32,16 +38,24 @@ def look_ahead(
         counts: Numbers of observations, rising, (n,).
         size: C, contexts that are imagined.
         contexts: Where they come from, as in :meth:`gents_gym.types.Belief.complete`.
+        actions: The only actions that there are, (B, n), which the outlook is of; None: all A.
     """
     if isinstance(belief, LooksAhead):
-        return belief.look_ahead(context, counts, size, contexts)
+        return belief.look_ahead(context, counts, size, contexts, actions)
     first = np.zeros((len(info), 1), np.int64)
     table = belief.complete(context, size + 1, 1, contexts, first)  # for its contexts; one column costs least
-    return look_ahead_on_forks(belief, info, table.current, context, table.contexts[:, 0, table.current + 1 :], counts)
+    imagined = table.contexts[:, 0, table.current + 1 :]
+    return look_ahead_on_forks(belief, info, table.current, context, imagined, counts, actions)
 
 
 def look_ahead_on_forks(
-    belief: Belief, info: TaskInfo, time: int, context: np.ndarray, imagined: np.ndarray, counts: np.ndarray
+    belief: Belief,
+    info: TaskInfo,
+    time: int,
+    context: np.ndarray,
+    imagined: np.ndarray,
+    counts: np.ndarray,
+    actions: np.ndarray | None = None,
 ) -> Outlook:
     """Return what further observations would be worth, for any belief: forks of it observe every imagined outcome.
 
@@ -52,6 +66,7 @@ def look_ahead_on_forks(
         context: The current contexts, (B, D).
         imagined: Imagined ones, (B, C, D).
         counts: Numbers of observations, rising, (n,).
+        actions: The only actions that there are, (B, n); None: all A.
     """
 
     def observe(places: np.ndarray, outcomes: np.ndarray) -> Iterator[np.ndarray]:
@@ -59,18 +74,30 @@ def look_ahead_on_forks(
         tasks = np.repeat(np.arange(n_tasks), n)
         for a in range(n_actions):
             fork = belief.fork(tasks)
-            fork.decide(places[tasks, 0], np.full(len(tasks), a))
+            fork.decide(places[tasks, 0], np.full(len(tasks), a) if actions is None else actions[tasks, a])
             given = outcomes[:, a].reshape(-1).astype(np.float32)
             fork.observe(Feedback(np.arange(len(tasks)), np.full(len(tasks), time), given))
             with errors_of(n):
-                found = np.asarray(fork.expected(places[tasks]), np.float64)  # (B·n, 1+C, A)
+                found = expect(fork, places[tasks], None if actions is None else actions[tasks])  # (B·n, 1+C, A)
             yield found.reshape(n_tasks, n, *found.shape[1:])
 
-    return find_outlook(belief, info, context, imagined, counts, observe)
+    return find_outlook(belief, info, context, imagined, counts, observe, actions)
+
+
+def expect(belief: Belief, contexts: np.ndarray, actions: np.ndarray | None) -> np.ndarray:
+    """Return mean rewards of all actions, or of ``actions``, in double precision."""
+    found = belief.expected(contexts) if actions is None else belief.expected(contexts, actions)
+    return np.asarray(found, np.float64)
 
 
 def find_outlook(
-    belief: Belief, info: TaskInfo, context: np.ndarray, imagined: np.ndarray, counts: np.ndarray, observe: Observe
+    belief: Belief,
+    info: TaskInfo,
+    context: np.ndarray,
+    imagined: np.ndarray,
+    counts: np.ndarray,
+    observe: Observe,
+    actions: np.ndarray | None = None,
 ) -> Outlook:
     """Return what further observations would be worth by the predictions after one of them.
 
@@ -87,10 +114,11 @@ def find_outlook(
         counts: Numbers of observations, rising, (n,).
         observe: Yields, for one action after the other, all predictions after each of its outcomes, (B, n, 1+C, A),
             given places (B, 1+C, D), the first of them that of the observation, and outcomes (B, A, n).
+        actions: The only actions that there are, (B, n), which then take the place of A; None: all.
     """
     places = np.concatenate([context[:, None], imagined], axis=1).astype(np.float32)  # (B, 1+C, D)
-    now = np.asarray(belief.expected(places), np.float64)  # (B, 1+C, A)
-    outcomes, chances = _imagine_outcomes(belief, info, places[:, 0], now[:, 0])  # (B, A, n) each
+    now = expect(belief, places, actions)  # (B, 1+C, A)
+    outcomes, chances = _imagine_outcomes(belief, info, places[:, 0], now[:, 0], actions)  # (B, A, n) each
     played = now[:, 1:].argmax(axis=2)  # (B, C)
     gains, shares = [], []
     for a, after in enumerate(observe(places, outcomes)):
@@ -142,7 +170,7 @@ class _Move:
 
 
 def _imagine_outcomes(
-    belief: Belief, info: TaskInfo, context: np.ndarray, expected: np.ndarray
+    belief: Belief, info: TaskInfo, context: np.ndarray, expected: np.ndarray, actions: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return outcomes of every action in the current context and their probabilities, (B, A, n) each.
 
@@ -151,6 +179,7 @@ def _imagine_outcomes(
         info: What is known of the tasks.
         context: (B, D).
         expected: The mean rewards there, (B, A).
+        actions: The actions, (B, A); None: all.
     """
     likelihood = info.likelihood
     if isinstance(likelihood, Bernoulli):
@@ -158,7 +187,7 @@ def _imagine_outcomes(
         chance = (expected - losing) / (winning - losing) if winning != losing else np.full_like(expected, 0.5)
         found = np.broadcast_to(likelihood.support, (*expected.shape, 2))
         return found, np.clip(np.stack([1 - chance, chance], axis=-1), 0, 1)
-    table = belief.complete(context, 1, DRAWS)
+    table = belief.complete(context, 1, DRAWS, None, actions)
     drawn = table.outcomes[:, :, table.current].astype(np.float64)  # (B, M, A)
     if isinstance(likelihood, Gaussian):
         nodes, weights = hermite_rule(3)

@@ -192,13 +192,13 @@ class PaperKernel(RowByRow):
     def absorb(
         self, state: PaperState, task: np.ndarray, action: np.ndarray, rows: np.ndarray, outcome: np.ndarray, shape: Any
     ) -> PaperState:
-        """Return the statistics with the rows appended, by the model's own update."""
-        where = torch.zeros(shape, dtype=torch.bool)
-        where[task, action] = True
-        each, outcomes = torch.zeros(shape[0], self._paper.size), torch.zeros(shape[0])
-        each[task], outcomes[task] = torch.from_numpy(rows[:, : self._paper.size]), torch.from_numpy(outcome)
-        row, outcome_of_each = (part.repeat_interleave(shape[1], 0) for part in (each, outcomes))
-        return add_row(state, row, outcome_of_each, where.reshape(-1))
+        """Append the rows in place, to the played actions' statistics alone, by the model's own update."""
+        played = torch.from_numpy(task * shape[1] + action)
+        some = PaperState(*(part[played] for part in state))
+        row = torch.from_numpy(np.ascontiguousarray(rows[:, : self._paper.size]))
+        after = add_row(some, row, torch.from_numpy(outcome), None)
+        state.inverse[played], state.products[played] = after.inverse, after.products
+        return state
 
     def generate(
         self, state: PaperState, rows: np.ndarray, played: np.ndarray, seen: np.ndarray, noise: np.ndarray

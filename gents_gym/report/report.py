@@ -1,16 +1,11 @@
 """The report of an evaluation: its folder in, one page that is read offline, tables and figures out."""
 
 import hashlib
-import html
 import json
-import math
-import re
 from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from gents_gym.checks import InputError
 from gents_gym.drawing.canvas import METADATA
@@ -33,6 +28,7 @@ from gents_gym.report.analysis import Row, curve, distribution, lift, summary_ro
 from gents_gym.report.comparison import Difference, compare_all
 from gents_gym.report.figures import draw_distribution, draw_regret
 from gents_gym.report.tables import escape, to_csv, to_markdown
+from gents_gym.report.template import fill_page
 from gents_gym.report.wishes import Shown, Wishes, apply
 
 LISTING = "files.json"  # the sha256 of each file that the report may replace
@@ -134,17 +130,8 @@ def _write_listing(to: Path, hashes: set[str]) -> None:
 
 def page(shown: Shown) -> str:
     """Return the whole page, with style, script and data in it."""
-    folder = resources.files("gents_gym.report") / "page"
-    # JSON needs no "<", so that no name in it can end the script it stands in.
-    data = json.dumps(_plain(page_data(shown)), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-    parts = {
-        "title": html.escape(shown.wishes.title or f"Evaluation: {', '.join(shown.records)}"),
-        "style": (folder / "report.css").read_text(encoding="utf-8"),
-        "script": (folder / "report.js").read_text(encoding="utf-8"),
-        "data": data,
-    }
-    template = (folder / "report.html").read_text(encoding="utf-8")
-    return re.sub("@(title|style|script|data)@", lambda match: parts[match[1]], template)
+    title = shown.wishes.title or f"Evaluation: {', '.join(shown.records)}"
+    return fill_page(resources.files("gents_gym.report") / "page", "report", title, page_data(shown))
 
 
 def page_data(shown: Shown) -> dict[str, Any]:
@@ -226,14 +213,3 @@ def _note(text: str) -> str:
     """Return the explanation behind a measure's name as a sentence."""
     note = text.partition(": ")[2]
     return note[:1].upper() + note[1:] + "." if note else ""
-
-
-def _plain(value: Any) -> Any:
-    """Return ``value`` as JSON knows it: five digits of each number, and null for NaN."""
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, np.ndarray | list | tuple):
-        return [_plain(entry) for entry in (value.tolist() if isinstance(value, np.ndarray) else value)]
-    if isinstance(value, float):
-        return float(f"{value:.5g}") if math.isfinite(value) else None
-    return value

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,8 +14,8 @@ from gents_gym.construct import make_agent, make_tasks
 from gents_gym.testing.contract import breach, explained, global_generators_left_alone
 from gents_gym.testing.player import RNG_ADVICE, Player, check_same_actions, unless_refused
 from gents_gym.testing.privilege import check_unprivileged
-from gents_gym.testing.propensities import check_propensities
-from gents_gym.types import ActionRows, Agent, Fittable, Privileged, RandomisedAgent, TaskDistribution, Tasks
+from gents_gym.testing.propensities import ASKED, check_propensities
+from gents_gym.types import ActionRows, Agent, Fittable, LateAgent, Privileged, RandomisedAgent, TaskDistribution, Tasks
 
 N_TASKS = 17  # side by side: no multiple of what processors do at once, where results for the last ones may differ
 BATCHES = ([0], [16], [5, 9, 7], [*range(16, -1, -1)])  # beside all at once, in order
@@ -61,6 +62,10 @@ def check_agent(
         check_unprivileged(player, drawn, others)
     if isinstance(player.fresh(), RandomisedAgent):
         check_propensities(player, drawn, played)
+    if isinstance(player.fresh(), LateAgent):
+        _check_late(player, drawn, played, may_part)
+    if "available" in inspect.signature(player.fresh().act).parameters:
+        _check_available(player, drawn, played, may_part)
     _check_sizes(player, drawn, played)
     _check_reward(player, drawn, played)
 
@@ -149,6 +154,57 @@ def _check_buffers(player: Player, tasks: Tasks, played: np.ndarray) -> None:
         "contexts, actions and outcomes were overwritten after each call that they were handed to",
         "keep copies: np.array(context), not context or a view of it",
     )
+
+
+def _check_late(player: Player, tasks: Tasks, played: np.ndarray, may_part: int) -> None:
+    """Raise unless outcomes without a delay are learned as in time, and late ones alike in any batch."""
+    everyone = range(N_TASKS)
+    in_time = np.zeros((N_TASKS, tasks.horizon), np.int64)
+    again = unless_refused(lambda: player.play(tasks, everyone, delays=in_time))
+    if again is None:
+        return
+    done = "every outcome was handed to observe_late right after its decision, in the place of observe"
+    advice = "keep context and action of every act until observe_late, and learn there as in observe"
+    check_same_actions(f"{player.name} learns otherwise by observe_late", played, again, done, advice)
+    delays = np.random.default_rng(0).integers(-1, 5, size=in_time.shape)
+    late = player.play(tasks, everyone, delays=delays)
+    batch = BATCHES[2]
+    apart = player.play(tasks, batch, delays=delays, scribble=True)
+    if int((apart != late[batch]).any(axis=1).sum()) > may_part:
+        done = f"tasks {batch} of {N_TASKS} were played side by side, with outcomes that arrive late or never; arrays "
+        done += "were overwritten after each call that they were handed to"
+        advice = "find an outcome's task and decision by its numbers in feedback, and keep copies of arrays"
+        check_same_actions(f"{player.name} plays a task otherwise beside other tasks", late[batch], apart, done, advice)
+
+
+def _check_available(player: Player, tasks: Tasks, played: np.ndarray, may_part: int) -> None:
+    """Raise unless the agent plays among what is available, as ever if that is everything, and alike in any batch."""
+    everyone, shape = range(N_TASKS), (N_TASKS, tasks.horizon, tasks.n_actions)
+    again = unless_refused(lambda: player.play(tasks, everyone, available=np.ones(shape, np.bool_)))
+    if again is None:
+        return
+    done, advice = "every action was available, in act(context, available)", "available=None is the same as all True"
+    check_same_actions(f"{player.name} plays otherwise if everything is available", played, again, done, advice)
+    order = np.argsort(np.random.default_rng(0).random(shape), axis=2)
+    available = order < max(1, tasks.n_actions // 2)  # as many in every task, others at every decision
+    some = unless_refused(lambda: player.play(tasks, everyone, available=available))
+    if some is None:  # an adapter for agents that need not look at a mask refuses what they play
+        return
+    if isinstance(player.fresh(), RandomisedAgent):
+        again = replace(player, steps=ASKED).play(tasks, everyone, available=available, told=[])
+        done, advice = (
+            "probabilities(context, available) was called before every act",
+            "see gents_gym.types.MaskedAgent",
+        )
+        rule = f"{player.name} plays otherwise when it is asked for probabilities"
+        check_same_actions(rule, some[:, :ASKED], again, done, advice)
+    batch = BATCHES[2]
+    apart = player.play(tasks, batch, available=available, scribble=True)
+    if int((apart != some[batch]).any(axis=1).sum()) > may_part:
+        done = f"tasks {batch} of {N_TASKS} were played side by side, with half of the actions available; arrays were "
+        done += "overwritten after each call that they were handed to"
+        advice = "use each task's own row of available, and keep copies of arrays"
+        check_same_actions(f"{player.name} plays a task otherwise beside other tasks", some[batch], apart, done, advice)
 
 
 def _check_sizes(player: Player, tasks: Tasks, played: np.ndarray) -> None:

@@ -29,6 +29,7 @@ def check_beliefs(believer: Believer, again: Believer, story: Story, others: Tas
     _check_reward(believer, story, steps)
     _check_late(believer, story, steps)
     _check_features(believer, story)
+    _check_some(believer, story, steps)
 
 
 def ask(belief: WatchedBelief, story: Story, t: int) -> np.ndarray:
@@ -64,6 +65,20 @@ def _check_many(believer: Believer, story: Story, steps: int) -> None:
         belief.expected(contexts),
         f"expected was called with contexts (B, 3, D) and (B, D), {belief.where}",
         "treat (B, C, D) as C times (B, D), and return (B, C, A)",
+        belief.draws,
+    )
+
+
+def _check_some(believer: Believer, story: Story, steps: int) -> None:
+    """Check that some actions are expected as they are among all, which pools of actions need."""
+    belief, contexts = believer.begin(story, steps), story.tasks.contexts[:, steps]
+    columns = np.tile([2, 0], (len(contexts), 1)) % story.tasks.n_actions
+    check_same(
+        f"{believer.name}: some actions are expected otherwise than among all",
+        np.take_along_axis(belief.expected(contexts), columns, axis=1),
+        belief.expected(contexts, columns),
+        f"expected(contexts, actions) was called with actions (B, 2), {belief.where}",
+        "return the columns of these actions, in their order: np.take_along_axis(means, actions, axis=1)",
         belief.draws,
     )
 

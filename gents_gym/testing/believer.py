@@ -111,13 +111,13 @@ class WatchedBelief:
                 array[...] = 0
         return answer
 
-    def expected(self, contexts: np.ndarray) -> np.ndarray:
-        """Return mean rewards, asked for with the same random numbers each time."""
+    def expected(self, contexts: np.ndarray, *actions: np.ndarray) -> np.ndarray:
+        """Return mean rewards, of all actions or of some, asked for with the same random numbers each time."""
         kept = [rng.bit_generator.state for rng in self.rngs]
         for rng in self.rngs:
             rng.bit_generator.state = stream(1, "agent", 0).bit_generator.state
         first = [str(rng.bit_generator.state) for rng in self.rngs]
-        found = np.asarray(self.call("expected", contexts.copy()))
+        found = np.asarray(self.call("expected", contexts.copy(), *actions))
         self.draws |= first != [str(rng.bit_generator.state) for rng in self.rngs]
         for rng, state in zip(self.rngs, kept, strict=True):
             rng.bit_generator.state = state

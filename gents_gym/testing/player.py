@@ -2,16 +2,16 @@
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from gents_gym.checks import InputError, TaskError, check_actions
+from gents_gym.checks import InputError, TaskError, check_actions, check_played
 from gents_gym.evaluation.rollout import played_probabilities
 from gents_gym.randomness import stream
 from gents_gym.testing.contract import ContractError, breach, explained, global_generators_left_alone
-from gents_gym.types import Agent, Privileged, TaskInfo, Tasks
+from gents_gym.types import Agent, Feedback, Privileged, TaskInfo, Tasks
 
 RNG_ADVICE = "draw all randomness of task i from rngs[i], which reset is given"
 
@@ -39,6 +39,14 @@ def check_same_actions(rule: str, played: np.ndarray, again: np.ndarray, done: s
         row, t = (int(i) for i in np.argwhere(played != again)[0])
         seen = f"the task in place {row}, decision {t + 1}: action {played[row, t]}, and now {again[row, t]}"
         raise breach(rule, done=done, expected="the same actions", seen=seen, advice=advice)
+
+
+def _arriving(tasks: Tasks, actions: np.ndarray, delays: np.ndarray) -> Feedback:
+    """Return what arrives behind the last of the actions (B, t), whose outcomes are late by ``delays`` (B, steps)."""
+    t = actions.shape[1] - 1
+    due = (delays[:, : t + 1] >= 0) & (np.arange(t + 1) + delays[:, : t + 1] == t)
+    task, decision = np.nonzero(due)
+    return Feedback(task, decision, tasks.outcomes[task, decision, actions[task, decision]].astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,8 @@ class Player:
         abandon: bool = False,
         streams: Sequence[int] | None = None,
         told: list[np.ndarray] | None = None,
+        delays: np.ndarray | None = None,
+        available: np.ndarray | None = None,
     ) -> np.ndarray:
         """Return the actions (n, steps) in the tasks at ``order``, in the rows' order of ``order``.
 
@@ -86,6 +96,10 @@ class Player:
             abandon: Stop behind an act, without the observe that belongs to it.
             streams: The numbers of the tasks' generators; None: those of the tasks.
             told: Ask for probabilities before each act, and add them, (n, A), to this list.
+            delays: How many decisions later outcomes arrive, of all ``tasks``, (len(tasks), steps); -1 for never. They
+                are then handed to ``observe_late``. None: to ``observe``, in time.
+            available: Which actions can be played in all ``tasks``, (len(tasks), steps, A), handed to ``act``; None:
+                the agent is not asked to choose among some.
         """
         played = tasks[list(order)]
         agent = self.fresh() if agent is None else agent
@@ -95,31 +109,42 @@ class Player:
         features = played.action_features.copy()
         sizes = played.n_actions, played.context_dim
         known = played.likelihood, played.known_truth
-        info = TaskInfo(features, *sizes, horizon, played.reward_fn, texts, played.space, *known)
+        late = delays is not None
+        info = TaskInfo(features, *sizes, horizon, played.reward_fn, texts, played.space, *known, late=late)
+        info = info if available is None else replace(info, masked=True)
         where = f"{len(played)} tasks with {played.n_actions} actions, contexts of {played.context_dim} numbers"
         where += f", action features of {features.shape[2]}" + ("" if know_horizon else " and an unknown horizon")
         self._call(agent, "reset", where, False, info, [stream(0, "agent", i) for i in streams or order])
         actions: list[np.ndarray] = []
         for t in range(min(self.steps, played.horizon)):
             at = f"decision {t + 1} of {where}"
-            asked = told is not None and self._call(agent, "probabilities", at, scribble, played.contexts[:, t].copy())
+            masks = () if available is None else (available[list(order), t],)
+            given = (played.contexts[:, t], *masks)
+            asked = told is not None and self._call(agent, "probabilities", at, scribble, *(a.copy() for a in given))
             asked = np.array(asked)  # before act: it may be a buffer of the agent's
-            answer = self._call(agent, "act", at, scribble, played.contexts[:, t].copy())
+            answer = self._call(agent, "act", at, scribble, *(a.copy() for a in given))
             action = self._checked(answer, at, len(played), played.n_actions).copy()
+            for mask in masks:
+                self._check_played(action, asked if told is not None else None, mask, at)
             if told is not None:
                 self._check_probabilities(asked, action, at, played.n_actions)
                 told.append(asked)
             actions.append(action)
             if abandon and t == self.steps // 2:
                 break
-            outcome = played.outcomes[np.arange(len(played)), t, action].astype(np.float64)
-            self._call(agent, "observe", at, scribble, played.contexts[:, t].copy(), action.copy(), outcome)
+            if delays is not None:
+                feedback = _arriving(played, np.stack(actions, axis=1), delays[list(order)])
+                self._call(agent, "observe_late", at, scribble, feedback)
+            else:
+                outcome = played.outcomes[np.arange(len(played)), t, action].astype(np.float64)
+                self._call(agent, "observe", at, scribble, played.contexts[:, t].copy(), action.copy(), outcome)
             self._check_kept(features, played.action_features, at, "info.action_features")
         return np.stack(actions, axis=1)
 
     def _call(self, agent: Agent, verb: str, where: str, scribble: bool, *given: Any) -> Any:
         """Return what a method answers, watched."""
-        arrays = [array for array in given if isinstance(array, np.ndarray)]
+        parts = [part for one in given for part in (vars(one).values() if isinstance(one, Feedback) else [one])]
+        arrays = [array for array in parts if isinstance(array, np.ndarray)]
         before, done = copy.deepcopy(arrays), f"{verb} was called at {where}"
         advice = "an agent made for certain tasks alone says so by raising gents_gym.InputError in reset"
         with (
@@ -131,7 +156,7 @@ class Player:
         for array, kept in zip(arrays, before, strict=True):
             self._check_kept(array, kept, where, f"an array that {verb} was given")
             if scribble:
-                array[...] = 7 if array.dtype.kind == "f" else 0
+                array[...] = 7 if array.dtype.kind == "f" else array.dtype.kind == "b"
         return answer
 
     def _check_kept(self, array: np.ndarray, kept: np.ndarray, where: str, what: str) -> None:
@@ -156,6 +181,21 @@ class Player:
                 seen=str(error),
                 advice="return the probabilities with which act picks, or the share of draws that vote for an action",
             ) from error
+
+    def _check_played(self, action: np.ndarray, asked: np.ndarray | None, available: np.ndarray, where: str) -> None:
+        """Raise unless actions, and all that has a probability if that was ``asked``, are available."""
+        try:
+            check_played(action, available)
+            if asked is not None and (asked[~available] > 0).any():
+                raise InputError("probabilities above 0 of actions that are not available")
+        except InputError as error:
+            raise breach(
+                f"{self.name} plays what is not available",
+                done=f"act was called with a mask at {where}",
+                expected="actions whose entry in available (B, A) is True",
+                seen=str(error),
+                advice="np.where(available, scores, -np.inf).argmax(axis=1) is the best of those that are",
+            ) from None  # it is no refusal by the agent
 
     def _checked(self, answer: Any, where: str, n_tasks: int, n_actions: int) -> np.ndarray:
         try:

@@ -44,6 +44,7 @@ def twin(tasks: Tasks, others: Tasks, actions: np.ndarray, steps: int) -> Tasks:
     seen = actions[:, :steps, None]
     np.put_along_axis(outcomes[:, :steps], seen, np.take_along_axis(tasks.outcomes[:, :steps], seen, 2), 2)
     same = {"action_features": tasks.action_features, "texts": tasks.texts, "reward_fn": tasks.reward_fn}
+    same["available"] = tasks.available
     return replace(others, contexts=contexts, outcomes=outcomes, **same)  # type: ignore[arg-type]
 
 

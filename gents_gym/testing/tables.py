@@ -36,10 +36,16 @@ def check_tables(name: str, make: Callable[[], Watched], first: Episode, seed: i
     played = np.take_along_axis(tasks.outcomes, first.actions[..., None], 2)[..., 0].astype(np.float64)
     same("the action features", first.features, tasks.action_features, done, "show the tasks that are played")
     same("the context", first.contexts, tasks.contexts, done, "show row t of the contexts before decision t")
-    same("info['outcome']", first.told, True, f"{done}; whether steps tell it", "tell it in info, and its mask")
-    same("info['outcome']", first.outcomes, played, done, "tell outcomes[i, t, action] of the table")
-    earned = np.asarray(tasks.reward_fn(played), np.float64)
-    same("the reward", first.rewards, earned, done, "pay reward_fn of the outcome of the action played")
+    what = "info['feedback']" if envs.is_late else "info['outcome']"
+    same(what, first.told, True, f"{done}; whether steps tell it", "tell it in info, and its mask")
+    arrived = first.shown >= 0
+    known = np.where(arrived, played, np.nan)
+    same(what, first.outcomes, known, done, "tell outcomes[i, t, action] of the table")
+    earned = np.zeros_like(played)
+    rewards = np.asarray(tasks.reward_fn(played), np.float64)
+    np.add.at(earned, (np.nonzero(arrived)[0], first.shown[arrived]), rewards[arrived])
+    paid = np.where(np.isclose(first.rewards, earned, rtol=1e-12, atol=1e-12), earned, first.rewards)  # sums may round
+    same("the reward", paid, earned, done, "pay reward_fn of the outcomes that arrived")
     for t in range(tasks.horizon - 1):
         envs.step(in_turn(t, envs.slots, envs.n_actions))
     now = envs.envs.unwrapped.tasks  # type: ignore[attr-defined]

@@ -12,8 +12,9 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from gents_gym.evaluation.rollout import observed_outcomes
+from gents_gym.envs.feedback import LATE, observed_outcomes, read_feedback
 from gents_gym.testing.contract import breach, explained, find_difference, global_generators_left_alone
+from gents_gym.types import Feedback
 
 LONGEST = 10_000  # decisions of an episode
 SEED_ADVICE = "draw everything of task i from a generator made of (seed, split, i): gents_gym.randomness.stream"
@@ -38,7 +39,8 @@ class Episode:
     contexts: np.ndarray  # (B, T, D)
     actions: np.ndarray  # (B, T)
     rewards: np.ndarray  # (B, T)
-    outcomes: np.ndarray  # (B, T)
+    outcomes: np.ndarray  # (B, T), by decision; NaN where one never arrived
+    shown: np.ndarray  # (B, T): the step in which a decision's outcome was shown, -1 for never
     steady: np.ndarray  # (B, T): whether the features are shown again as they were at first
     answers: list[Any]  # of reset and of each step, as they were given
     told: bool  # whether every step told an outcome
@@ -46,7 +48,8 @@ class Episode:
     @property
     def seen(self) -> dict[str, np.ndarray]:
         """What does not depend on how the environment goes on after the end."""
-        return {name: getattr(self, name) for name in ("features", "contexts", "rewards", "outcomes", "steady")}
+        names = ("features", "contexts", "rewards", "outcomes", "shown", "steady")
+        return {name: getattr(self, name) for name in names}
 
 
 class Watched:
@@ -60,20 +63,27 @@ class Watched:
         self.slots = np.arange(num_envs)
         self.n_actions = int(envs.single_action_space.n)  # type: ignore[attr-defined]
         self.mode: AutoresetMode = envs.metadata["autoreset_mode"]
+        self.is_late = bool(envs.metadata.get(LATE))
+        self._available: np.ndarray | None = None
 
     def reset(self, **how: Any) -> tuple[Any, dict[str, Any]]:
         """Return a copy of the answer of reset."""
         observation, info = self._call("reset", 2, **how)
         self._check_observation("reset", observation)
+        self._available = observation.get("available")
         return observation, info
 
     def step(self, actions: np.ndarray) -> tuple[Any, ...]:
-        """Return a copy of the answer of step."""
+        """Return a copy of the answer of step, with the actions (B,) counted among those that are available."""
+        return self._play(self.playable(actions))
+
+    def _play(self, actions: np.ndarray) -> tuple[Any, ...]:
         handed = actions.copy()
         answer = self._call("step", 5, handed)
         if not np.array_equal(handed, actions):
             self._fail("step", "its argument", "the actions stay as they were", "other actions in the caller's array")
         self._check_observation("step", answer[0])
+        self._available = answer[0].get("available")
         for what, found, kind in zip(("reward", "terminated", "truncated"), answer[1:4], "fbb", strict=True):
             array = np.asarray(found)
             if array.shape != (len(self.slots),) or array.dtype.kind != kind:
@@ -83,6 +93,14 @@ class Watched:
             self._fail("step", "reward", "finite rewards", f"{answer[1]}")
         return answer
 
+    def playable(self, actions: np.ndarray) -> np.ndarray:
+        """Return the actions (B,), counted among those that are available now."""
+        if self._available is None:
+            return actions
+        counts = self._available.sum(axis=1)
+        order = np.argsort(self._available == 0, axis=1, kind="stable")  # (B, A)
+        return np.take_along_axis(order, (actions % counts)[:, None], axis=1)[:, 0]
+
     def episode(self, choose: Choose = in_turn, **how: Any) -> Episode:
         """Return one episode in every slot, from a reset on."""
         answers: list[Any] = [self.reset(**how)]
@@ -90,15 +108,17 @@ class Watched:
         live = np.ones(len(self.slots), np.bool_)
         rows: list[tuple[np.ndarray, ...]] = []
         steady: list[np.ndarray] = []
-        told = True
+        told, what = True, "feedback" if self.is_late else "outcome"
+        arrived: list[Feedback] = []
         while live.any():
             if len(rows) == LONGEST:
                 self._fail("step", "terminated", f"an end within {LONGEST} decisions", "none")
-            actions = choose(len(rows), self.slots, self.n_actions)
-            answer = self.step(actions)
+            actions = self.playable(choose(len(rows), self.slots, self.n_actions))
+            answer = self._play(actions)
             observation, reward, terminated, truncated, info = answer
-            rows.append(tuple(_blank(a, live) for a in (context, actions, reward, observed_outcomes(info, reward))))
-            told &= "outcome" in info or "outcome" in info.get("final_info", {})
+            rows.append(tuple(_blank(a, live) for a in (context, actions, reward)))
+            told &= what in info or what in info.get("final_info", {})
+            arrived.append(self._arrived(info, reward, live, [row[1] for row in rows]))
             live &= ~(terminated | truncated)
             steady.append((observation["action_features"] == features).all(axis=(1, 2)) | ~live)
             answers.append(answer)
@@ -106,9 +126,39 @@ class Watched:
         for handed, then in self._handed:
             if difference := find_difference(handed, then, "answer"):
                 self._fail("step", "what was handed out before", "it stays as it was", f"{difference} (now and then)")
-        contexts, played, rewards, outcomes = (np.stack(part, axis=1) for part in zip(*rows, strict=True))
+        contexts, played, rewards = (np.stack(part, axis=1) for part in zip(*rows, strict=True))
         kept = np.stack(steady, axis=1)
-        return Episode(features, contexts, played.astype(np.int64), rewards, outcomes, kept, answers, told)
+        known = self._gather(arrived, played.shape)
+        return Episode(features, contexts, played.astype(np.int64), rewards, *known, kept, answers, told)
+
+    def _arrived(
+        self, info: dict[str, Any], reward: np.ndarray, live: np.ndarray, actions: list[np.ndarray]
+    ) -> Feedback:
+        """Return what a step tells of outcomes, or raise unless late ones are of decisions that were made."""
+        latest = len(actions) - 1
+        if not self.is_late:
+            task = np.flatnonzero(live)
+            return Feedback(task, np.full(len(task), latest), observed_outcomes(info, reward)[task])
+        told = read_feedback(info, live)
+        right = told.decision.max(initial=-1) <= latest
+        for source in (info, info.get("final_info", {})):
+            if right and "feedback" in source and source["feedback"]["decision"].dtype != object:
+                task, place = np.nonzero(source["feedback"]["decision"] >= 0)
+                decision = source["feedback"]["decision"][task, place]
+                played = np.stack(actions, axis=1)[task, decision]
+                right = bool((source["feedback"]["action"][task, place] == played)[live[task]].all())
+        if not right:
+            self._fail("step", "info['feedback']", "actions as they were played, of decisions that were made", "others")
+        return told
+
+    def _gather(self, arrived: list[Feedback], shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """Return outcomes by decision and the steps in which they were shown, (B, T) each."""
+        outcomes, shown = np.full(shape, np.nan), np.full(shape, -1)
+        for step, part in enumerate(arrived):
+            if (shown[part.task, part.decision] >= 0).any():
+                self._fail("step", "info['feedback']", "each decision once", "a decision that is shown again")
+            outcomes[part.task, part.decision], shown[part.task, part.decision] = part.outcome, step
+        return outcomes, shown
 
     def _call(self, verb: str, length: int, *given: Any, **how: Any) -> Any:
         done = f"{verb} was called, as rollout does, with {len(self.slots)} slots"
@@ -152,6 +202,7 @@ VECTOR_ENV = "see help(gymnasium.vector.VectorEnv)"
 ADVICE = {
     "observation": "return float32 arrays with a row for each slot, within the bounds and without NaN",
     "reward": "return R of the outcomes as a float64 array (B,), without NaN",
+    "info['feedback']": "tell each outcome once, with the number of its decision and the action that was played",
     "terminated": "return booleans (B,), True behind the last decision of a task",
     "what was handed out before": "return copies, array.copy(), or read-only arrays that never change",
 }

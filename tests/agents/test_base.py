@@ -9,7 +9,15 @@ import pytest
 from gents_gym import InputError, make_agent, registry
 from gents_gym.agents.base import ResetError
 
-NEEDS_MORE = {"per-task", "callable", "sb3", "mabwiser", "vw", "online"}  # what they are made of is tested elsewhere
+NEEDS_MORE = {
+    "per-task",
+    "callable",
+    "sb3",
+    "mabwiser",
+    "vw",
+    "online",
+    "distilled",
+}  # what they are made of is tested elsewhere
 
 
 @pytest.mark.parametrize("name", sorted(registry.AGENTS.keys() - NEEDS_MORE))

@@ -5,9 +5,11 @@ from importlib.util import find_spec
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 
 import gents_gym
 from gents_gym import registry
+from gents_gym.models.distilled import ActionNetwork, DistilledConfig, save_network
 from gents_gym.testing import check_agent
 from gents_gym.types import Fittable
 
@@ -36,7 +38,7 @@ MAY_PART = {
     "sb3": 1,
     "sb3(deterministic=False)": 1,
 }
-OTHERS = ("per-task", "callable", "online", "mabwiser", "vw", "sb3")  # what is not all ours
+OTHERS = ("per-task", "callable", "online", "mabwiser", "vw", "sb3", "distilled")  # what is made of more than options
 LIBRARIES = {"sb3": "stable_baselines3", "mabwiser": "mabwiser", "vw": "vowpalwabbit"}
 
 
@@ -50,7 +52,8 @@ NEEDED = {"per-task": {"agent": FirstAction}, "callable": {"function": FirstActi
 
 @pytest.fixture(scope="module", autouse=True)
 def saved_model(tmp_path_factory):
-    """A tiny model of stable-baselines3, where that is installed."""
+    """A network that learned nothing, and a tiny model of stable-baselines3, where that is installed."""
+    NEEDED["distilled"] = {"path": str(save_untrained(tmp_path_factory.mktemp("distilled")))}
     if find_spec("stable_baselines3") is not None:
         from stable_baselines3 import PPO
 
@@ -59,6 +62,13 @@ def saved_model(tmp_path_factory):
             path
         )
         NEEDED["sb3"] = {"path": str(path)}
+
+
+def save_untrained(folder):
+    network = ActionNetwork(DistilledConfig("greedy", "synthetic-filter", width=4, context_dim=5))
+    network.start(torch.Generator().manual_seed(0), torch.eye(10).reshape(10, 1, 10))
+    save_network(network, folder)
+    return folder
 
 
 def make(spec):
@@ -79,7 +89,7 @@ def test_every_agent_keeps_the_contract(spec):
 
 
 # Fitted to, trained or tuned for the default sizes.
-SIZED = ("auto", "bayes", "fitted", "greedy", "softmax", "squarecb", "ids", "gen", "neural", "sb3")
+SIZED = ("auto", "bayes", "fitted", "greedy", "softmax", "squarecb", "ids", "gen", "neural", "sb3", "distilled")
 
 
 @pytest.mark.parametrize("spec", [spec for spec in VARIANTS if not any(part in spec for part in SIZED)])

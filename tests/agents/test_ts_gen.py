@@ -256,6 +256,22 @@ def test_several_tables_are_averaged_and_one_is_a_draw():
     assert np.array_equal(bound.act(tasks.contexts[:, 0]), np.quantile(scores, 0.9, axis=1).argmax(axis=1))
 
 
+@pytest.mark.parametrize("env", ["Synthetic", "News"])  # policies on contexts, and on the model's features of them
+def test_fitted_policies_score_any_context(env):
+    envs = gym.make_vec(f"gents_gym/{env}-v0", num_envs=2, horizon=8, autoreset_mode="Disabled")
+    observation, _ = envs.reset(seed=0)
+    info = TaskInfo(observation["action_features"], 10, 5, 8)
+    agent, context = TSGen(samples=3, m=6), observation["context"]
+    agent.reset(info, [stream(0, "agent", i) for i in range(2)])
+    with pytest.raises(InputError, match="scores_at must follow act"):
+        agent.scores_at(context[:, None])
+    scores = agent.sample_scores(context)  # (B, M, A)
+    found = agent.scores_at(np.stack([context, context[::-1]], axis=1))  # (B, M, 2, A)
+    assert found.shape == (2, 3, 2, 10)
+    np.testing.assert_allclose(found[:, :, 0], scores, rtol=1e-5)
+    assert np.abs(found[:, :, 1] - scores).max() > 0.01
+
+
 def test_a_truncated_horizon_fits_the_observed_rows_and_m_imputed_ones():
     asked = []
 

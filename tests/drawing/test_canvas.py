@@ -1,4 +1,6 @@
 import io
+import runpy
+from pathlib import Path
 
 import pytest
 from matplotlib.image import imread
@@ -27,3 +29,12 @@ def test_text_is_shown_as_it_is():
     assert plain("a$b$") == r"a\$b\$"
     assert plain("_a").endswith("_a")
     assert not plain("_a").startswith("_")
+
+
+def test_the_picture_of_the_idea_is_drawn_by_its_script():
+    top = Path(__file__).parent.parent.parent
+    figure = runpy.run_path(str(top / "docs" / "draw_idea.py"))["draw"]()
+    texts = {text.get_text() for panel in figure.axes for text in panel.texts}
+    assert {"?", "0", "1", "now"} <= texts
+    assert any(text.startswith("play action") for text in texts)
+    assert (top / "docs" / "idea.png").stat().st_size < 100_000

@@ -38,6 +38,27 @@ def test_every_environment_keeps_the_contract(env_id):
     assert check_vector_env(f"{env_id}(horizon={T})") is None
 
 
+POOL = 'turnover={"live": 3, "rate": 0.3}'
+LATE = [
+    POOL,
+    f"{POOL}, delay=2",
+    "delay=2",
+    "batch=4",
+    'delay={"geometric": 0.4, "lost": 0.2}, batch=2, outcomes=gaussian',
+]
+
+
+@pytest.mark.parametrize("options", LATE)
+def test_late_outcomes_keep_the_contract(options):
+    assert check_vector_env(f"gents_gym/Synthetic-v0(horizon={T}, {options})") is None
+
+
+def test_gymnasium_checker_has_no_remark_on_late_outcomes_and_pools():
+    check_env(gym.make("gents_gym/Synthetic-v0", delay={"geometric": 0.4, "lost": 0.2}, batch=2).unwrapped)
+    # It samples actions without a mask: nearly all are available here.
+    check_env(gym.make("gents_gym/Synthetic-v0", n_actions=40, turnover={"live": 39, "rate": 0.1}).unwrapped)
+
+
 @other_outcomes
 def test_other_outcomes_keep_the_contract(outcomes):
     assert check_vector_env(f"gents_gym/Synthetic-v0(horizon={T}, outcomes={outcomes})") is None

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from gents_gym import InputError, PreviousStep, VectorPreviousStep, VectorRecordRegret
+from gents_gym import InputError, PreviousStep, VectorPreviousStep, VectorRecordRegret, make_agent, rollout
 
 sb3 = pytest.importorskip("stable_baselines3")
 vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
@@ -48,6 +48,29 @@ def test_one_slot_is_stable_baselines3s_own_vec_env_to_the_bit(previous, mode):
         assert same(got[2], expected[2])
         assert same(got[3][0], expected[3][0])
         assert ours.reset_infos == theirs.reset_infos
+
+
+def test_maskable_ppo_trains_and_plays_among_what_is_available(tmp_path):
+    contrib = pytest.importorskip("sb3_contrib")
+    pool = {"n_actions": 6, "turnover": {"live": 2, "rate": 0.2}}
+    ours = SB3VecEnv(native(**pool))
+    ours.reset()
+    assert np.array_equal(ours.env_method("action_masks"), ours.envs.action_masks())
+    assert len(ours.env_method("action_masks", indices=[1])) == 1
+    model = contrib.MaskablePPO("MultiInputPolicy", ours, n_steps=4, batch_size=12, policy_kwargs=NETWORK, seed=0)
+    model.learn(48)  # an action that is not available would raise
+    contrib.MaskablePPO("MultiInputPolicy", gym.make(ID, horizon=T, **pool), n_steps=8, batch_size=8).learn(16)
+    model.save(tmp_path / "model.zip")
+    played = gym.make_vec(ID, num_envs=B, horizon=T, autoreset_mode="Disabled", **pool)
+    found = rollout(played, make_agent("sb3", path=str(tmp_path / "model.zip"))).actions
+    observation, _ = played.reset(seed=0)
+    for t in range(T):
+        shown = {key: np.array(array) for key, array in observation.items()}
+        action, _ = model.predict(shown, action_masks=played.action_masks(), deterministic=True)
+        assert np.array_equal(found[:, t], action)
+        observation, *_ = played.step(action)
+    drawn = rollout(played, make_agent("sb3", path=str(tmp_path / "model.zip"), deterministic=False)).actions
+    assert np.take_along_axis(played.tasks.available, drawn[..., None], 2).all()
 
 
 @pytest.mark.parametrize("mode", AutoresetMode)
@@ -111,7 +134,8 @@ def test_frames_and_attributes():
     assert len(envs.get_images()) == B
     assert envs.render().ndim == 3
     assert envs.get_attr("split", [0, 2]) == ["train", "train"]
-    assert not envs.has_attr("action_masks")
+    assert envs.has_attr("action_masks")
+    assert not envs.has_attr("curriculum")
     assert envs.env_is_wrapped(gym.Wrapper) == [False] * B
     with pytest.raises(InputError, match="attributes of a slot cannot be set"):
         envs.set_attr("split", "test")

@@ -4,6 +4,7 @@ import json
 import socket
 import subprocess
 import sys
+import warnings
 from dataclasses import asdict
 from textwrap import indent
 
@@ -125,3 +126,11 @@ def test_bad_arguments():
         check_backend("local", 0, None)
     with pytest.raises(InputError, match="address must go with the backend ray or dask, got 'x:1' with 'local'"):
         check_backend("local", None, "x:1")
+
+
+def test_joblibs_warning_of_workers_that_have_grown_is_not_shown():
+    told = "A worker stopped while some jobs were given to the executor. This can be caused by a too short timeout"
+    with open_backend("local", 1, None):
+        warnings.warn(told, UserWarning, stacklevel=1)
+    with pytest.warns(UserWarning, match="A worker stopped"):
+        warnings.warn(told, UserWarning, stacklevel=1)

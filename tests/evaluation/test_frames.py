@@ -40,6 +40,8 @@ def test_a_row_for_each_decision(record):
     steps = ended.to_pandas(steps=True)
     assert steps[["task", "step", "action"]].to_numpy().tolist() == [[5, 1, 0], [5, 2, 1], [7, 1, 2]]
     assert ended.to_pandas()["reward"].tolist() == [1, 1]
+    told = rollout(ENV, "random", tasks=2, propensities=True)
+    assert told.to_pandas(steps=True)["propensity"].tolist() == [1 / 3] * 12
 
 
 def test_all_records_in_one_frame(record):

@@ -248,3 +248,53 @@ def test_workers_that_never_start_are_told(tmp_path, monkeypatch):
     monkeypatch.setattr(harness, "open_backend", broken)
     with pytest.raises(InputError, match="worker processes must start"):
         evaluate(config("random"), tmp_path, workers=2)
+
+
+OPTIONS = "delay={'geometric': 0.3, 'lost': 0.1}, turnover={'live': 3, 'rate': 0.1}"
+LATE = f"gents_gym/Synthetic-v0(horizon=12, n_actions=6, {OPTIONS})"
+PLAIN = """
+import numpy as np
+
+class Plain:
+    def reset(self, info, rngs): pass
+    def act(self, context): return np.zeros(len(context), int)
+    def observe(self, context, action, outcome): pass
+
+class Member:
+    def act(self, observation): return 0
+    def observe(self, observation, action, reward): pass
+"""
+
+
+def test_late_outcomes_and_pools_are_evaluated_in_any_blocks(tmp_path):
+    one, two = (
+        evaluate(
+            config("linucb", "lints(prior=fitted)", "greedy", env=(LATE,), block=block),
+            tmp_path / str(block),
+            workers=1,
+        )
+        for block in (7, 3)
+    )
+    assert not one.failures
+    for agent, record in one.records[LATE].items():
+        again = two.records[LATE][agent]
+        assert np.array_equal(record.actions, again.actions)
+        assert np.array_equal(record.rewards, again.rewards)
+        assert np.array_equal(record.regret["best"], again.regret["best"])
+
+
+@pytest.mark.parametrize(
+    ("options", "agent", "rule"),
+    [
+        ("delay=1", "mine:Plain", r"agent must have observe_late\(feedback\) where outcomes arrive late"),
+        ("batch=2", "per-task(agent=mine:Member)", "agent's objects must have observe_late"),
+        ("turnover={'live': 2}", "mine:Plain", r"agent must have act\(context, available\) where only some actions"),
+    ],
+)
+def test_agents_that_lack_a_verb_are_refused_before_anything_is_played(options, agent, rule, tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(PLAIN)
+    monkeypatch.syspath_prepend(tmp_path)
+    env = f"gents_gym/Synthetic-v0(horizon=5, {options})"
+    with pytest.raises(InputError, match=f"agent '.*' cannot play .*: {rule}"):
+        evaluate(config("linucb", agent, env=(env,)), tmp_path / "out")
+    assert not (tmp_path / "out").exists()

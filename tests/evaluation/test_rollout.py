@@ -5,6 +5,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from gents_gym import InputError, Rollout, make_agent, rollout
+from gents_gym.agents.per_task import PerTask
 from gents_gym.agents.random import Random
 from gents_gym.evaluation.regret import oracle_actions, regret
 from gents_gym.evaluation.rollout import join, summarize
@@ -406,3 +407,130 @@ def test_what_is_no_probability_is_refused():
             rollout(make(2, n_actions=2), agent, propensities=True)
     with pytest.raises(InputError, match="propensities must be True or False, got 'yes'"):
         rollout(make(), "random", propensities="yes")
+
+
+class Diary(Random):
+    """Random, and writes down what it is told."""
+
+    def reset(self, info, rngs):
+        super().reset(info, rngs)
+        self.late, self.told = info.late, []
+
+    def observe_late(self, feedback):
+        self.told += [(len(self.told), *cell) for cell in zip(feedback.task, feedback.decision, strict=True)]
+
+
+class Plain:
+    """An agent with the plain three verbs, which must not be reset where outcomes are late."""
+
+    resets = 0
+
+    def reset(self, info, rngs):
+        self.resets += 1
+
+    def act(self, context):
+        return np.zeros(len(context), int)
+
+    def observe(self, context, action, outcome):
+        pass
+
+
+def test_late_outcomes_are_told_by_their_decisions_and_regret_is_by_decision():
+    delays = {"delay": {"geometric": 0.2, "lost": 0.2}}
+    agent, in_time = Diary(), rollout(make(), "random")
+    late = rollout(make(**delays), agent)
+    assert agent.late
+    assert np.array_equal(late.actions, in_time.actions)  # it draws the same numbers
+    assert np.array_equal(late.regret["best"], in_time.regret["best"])
+    pairs = [cell[1:] for cell in agent.told]
+    assert len(set(pairs)) == len(pairs)
+    kept = np.zeros_like(in_time.rewards)
+    kept[tuple(zip(*pairs, strict=True))] = 1
+    assert 0.6 < kept.mean() < 0.95
+    assert np.array_equal(late.rewards.sum(axis=1), (kept * in_time.rewards).sum(axis=1))
+    other = Diary()
+    rollout(make(**delays), other, indices=[2, 0, 1, 3])
+    moved = {(cell[1], cell[2]) for cell in other.told}
+    assert {([2, 0, 1, 3].index(i), t) for i, t in pairs} == moved  # delays belong to tasks, not to slots
+
+
+def test_no_delay_plays_the_same_bits():
+    for spec in ("linucb", "ts-gen(m=3)"):
+        plain, zero = rollout(make(), spec), rollout(make(delay=0, batch=1), spec)
+        assert np.array_equal(plain.actions, zero.actions)
+        assert np.array_equal(plain.rewards, zero.rewards)
+
+
+def test_plain_agents_are_refused_where_outcomes_are_late():
+    agent = Plain()
+    assert rollout(make(), agent).actions.shape == (4, 30)
+    with pytest.raises(InputError, match=r"agent must have observe_late\(feedback\) where outcomes arrive late, got <"):
+        rollout(make(delay=1), agent)
+    assert agent.resets == 1
+    with pytest.raises(InputError, match="agent's objects must have observe_late"):
+        rollout(make(delay=1), PerTask(Learner))
+
+
+class Learner:
+    def act(self, observation):
+        return 0
+
+    def observe(self, observation, action, reward):
+        pass
+
+
+class Undeclared(Uneven):
+    def step(self, action):
+        *answer, _ = super().step(action)
+        return *answer, {"feedback": {"decision": [], "action": [], "outcome": []}}
+
+
+def test_late_outcomes_must_be_declared():
+    with pytest.raises(InputError, match=r"envs with info\['feedback'\] must have metadata\['late_outcomes'\]=True"):
+        rollout(SyncVectorEnv([Undeclared]), "random")
+
+
+POOL = {"turnover": {"live": 2, "rate": 0.2}, "n_actions": 5}
+
+
+class Careless(Plain):
+    """Takes a mask, and does not look at it."""
+
+    def act(self, context, available):
+        assert available.dtype == bool
+        return np.zeros(len(context), int)
+
+
+def test_agents_that_cannot_choose_among_some_are_refused():
+    agent, rule = Plain(), r"agent must have act\(context, available\) where only some actions are available, got <"
+    with pytest.raises(InputError, match=rule):
+        rollout(make(**POOL), agent)
+    assert agent.resets == 0
+    with pytest.raises(InputError, match=r"action must be available \(\d, \d\), got 0 in task \d$"):
+        rollout(make(**POOL), Careless())
+
+
+def test_regrets_are_among_what_is_available():
+    envs = make(**POOL)
+    record = rollout(envs, "linucb")
+    tasks = envs.tasks
+    for i in range(4):
+        for t in range(30):
+            there = np.flatnonzero(tasks.available[i, t])
+            assert len(there) == 2
+            assert record.actions[i, t] in there
+            best = tasks.means[i, t, there].max() - tasks.means[i, t, record.actions[i, t]]
+            assert np.isclose(record.regret["best"][i, t], best)
+    assert (record.regret["best"] >= 0).all()
+    oracle = rollout(make(**POOL), "oracle")
+    assert not oracle.regret["oracle"].any()
+    assert np.array_equal(oracle.actions, oracle_actions(tasks))
+    assert oracle.regret["best"].sum() < rollout(make(**POOL), "random").regret["best"].sum() / 4
+
+
+def test_everything_available_plays_the_same_bits():
+    for spec in ("lints", "ts-gen(m=3)", "softmax", "linucb(ties=random)"):
+        plain, pool = rollout(make(n_actions=4), spec), rollout(make(n_actions=4, turnover={"live": 4}), spec)
+        assert np.array_equal(plain.actions, pool.actions)
+        assert np.array_equal(plain.rewards, pool.rewards)
+        assert all(np.array_equal(plain.regret[name], pool.regret[name]) for name in plain.regret)

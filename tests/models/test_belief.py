@@ -502,43 +502,21 @@ def test_what_is_completed_and_expected_from_a_state_of_nan_names_the_task(name,
         assert caught.value.position == 1
 
 
-def lively(columns=None, n_rows=9):
-    """Return a belief without a horizon after some rows, some of them open, and its generators' seeds.
-
-    With ``columns`` (B, n), it is begun with these actions alone, and rows of others never get an outcome.
-    """
+def lively():
+    """Return a belief without a horizon after nine rows, some of them open."""
     rng = np.random.default_rng(1)
-    features, contexts = rng.normal(size=(B, A, 1)), rng.normal(size=(n_rows, B, D))
-    columns = np.tile(np.arange(A), (B, 1)) if columns is None else columns
-    features = np.take_along_axis(features, columns[:, :, None], axis=1).astype(np.float32)
-    info = TaskInfo(features, columns.shape[1], D)
+    info = TaskInfo(rng.normal(size=(B, A, 1)).astype(np.float32), A, D)
     belief = ActionBelief(Walk(), info, [np.random.default_rng(i) for i in range(B)], BANK)
-    for t, context in enumerate(contexts):
-        action, outcome, arrives = rng.integers(A, size=B), rng.integers(2, size=B), rng.random(B) < 0.7
-        place = (columns == action[:, None]).argmax(axis=1)
-        belief.decide(context, place)
-        tasks = np.flatnonzero(arrives & (columns == action[:, None]).any(axis=1))
-        belief.observe(Feedback(tasks, np.full(len(tasks), t), outcome[tasks]))
+    for t in range(9):
+        belief.decide(rng.normal(size=(B, D)), rng.integers(A, size=B))
+        tasks = np.flatnonzero(rng.random(B) < 0.7)
+        belief.observe(Feedback(tasks, np.full(len(tasks), t), rng.integers(2, size=len(tasks))))
     return belief
 
 
 def drawn(belief, context, **options):
     belief.reseed([np.random.default_rng(10 + i) for i in range(B)])
     return belief.complete(context, 5, 2, **options)
-
-
-def test_among_some_actions_it_is_the_belief_of_these_alone():
-    columns, context = np.array([[1, 3], [0, 2], [3, 0]]), np.ones((B, D), np.float32)
-    whole, alone = lively(), lively(columns)
-    before = whole.state()
-    part = whole.among(columns)
-    np.testing.assert_array_equal(part.expected(context), alone.expected(context))
-    table, expected = drawn(part, context), drawn(alone, context)
-    for name in ("contexts", "outcomes", "weights"):
-        np.testing.assert_array_equal(getattr(table, name), getattr(expected, name))
-    part.decide(context, np.zeros(B, np.int64))
-    part.observe(Feedback(np.arange(B), np.full(B, 9), np.ones(B)))
-    assert all(np.array_equal(before[name], after) for name, after in whole.state().items())
 
 
 def test_what_is_forgotten_leaves_what_was_learned():

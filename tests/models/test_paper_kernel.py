@@ -99,7 +99,7 @@ def test_outcomes_are_absorbed_as_by_append(choices):
     model = random_model(context_features=2, context_width=5, **choices)
     state, contexts, *_ = random_problem(model, 5, 4, 10)
     kernel, slow, rng = model.kernel(), RowByRow(model), np.random.default_rng(1)
-    rows, other = kernel.rows(contexts), state
+    rows, other = kernel.rows(contexts), type(state)(*(part.clone() for part in state))
     for t in range(10):
         task = np.sort(rng.choice(5, size=rng.integers(1, 6), replace=False))
         action, outcome = rng.integers(4, size=len(task)), rng.integers(2, size=len(task)).astype(np.float32)

@@ -1,10 +1,8 @@
 """The report's folder, and its page in a real browser."""
 
-import html
 import json
 import re
 import shutil
-import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -25,10 +23,6 @@ AGENTS = ("random", "linucb", "lints", "oracle")
 FILES = {"report.html", "table.csv", "table.md", "comparisons.csv", "files.json"} | {
     f"{name}.{form}" for name in ("regret", "distribution") for form in ("png", "svg", "pdf")
 }
-BROWSER = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
-in_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium here (Debian: apt-get install chromium)")
 
 
 def page(found, wishes=report.AS_IS):
@@ -229,22 +223,6 @@ def test_shorter_episodes_stay_where_they_ended():
     np.testing.assert_allclose(ends[10:], ends[9])
 
 
-def open_page(text, folder, script="", address="", width=1200):
-    """Return the page as Chromium has it after its script and the one given, and what that has put into ``seen``."""
-    after = f"<pre id='seen'></pre><script>{{const seen = {{}}; {script}; document.getElementById('seen').textContent ="
-    after += " JSON.stringify(seen);}</script></body>"
-    head, _, tail = text.rpartition("</body>")
-    (folder / "page.html").write_text(head + after + tail, encoding="utf-8")
-    command = [
-        BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--window-size={width},900",
-        f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=2000", "--dump-dom",
-        f"{(folder / 'page.html').as_uri()}{address}",
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True, timeout=100)
-    seen = re.search('<pre id="seen">(.*?)</pre>', done.stdout)[1]
-    return done.stdout, json.loads(html.unescape(seen))
-
-
 def assert_well(dom):
     assert "data-error" not in dom, re.search('data-error="([^"]*)"', dom)[1]
     assert 'data-ready="yes"' in dom
@@ -267,8 +245,7 @@ const click = (id) => document.getElementById(id).click();
 """
 
 
-@in_browser
-def test_the_page_in_a_browser(results, tmp_path):
+def test_the_page_in_a_browser(open_page, results, tmp_path):
     found = load_results(results)
     script = f"""{LOOK}
 look('start');
@@ -342,8 +319,7 @@ seen.tip = texts('#curves .tip td'); seen.tipTitle = texts('#curves .tip b')[0];
     assert found.manifest["run"]["commit"] in dom
 
 
-@in_browser
-def test_the_address_tells_what_is_shown(tmp_path):
+def test_the_address_tells_what_is_shown(open_page, tmp_path):
     found = evaluation(["a", "b", "c"], environments=("one", "two"), privileged=("a",))
     address = "#env=1&measure=oracle&hide=1&sort=-median&ref=2"
     dom, seen = open_page(page(found), tmp_path, f"{LOOK} look('start')", address)
@@ -356,8 +332,7 @@ def test_the_address_tells_what_is_shown(tmp_path):
     assert start["headline"].startswith("b has the lowest")
 
 
-@in_browser
-def test_names_are_text(tmp_path):
+def test_names_are_text(open_page, tmp_path):
     names = ["</script><script>document.title='bad'</script>", "<b onclick='x'>\"&amp;", "ü☃\u2028@data@", "\\u003c"]
     dom, seen = open_page(page(evaluation(names, environments=names[:1])), tmp_path, f"{LOOK} look('start')")
     assert_well(dom)
@@ -366,8 +341,7 @@ def test_names_are_text(tmp_path):
     assert "<b onclick" not in dom
 
 
-@in_browser
-def test_the_least_there_can_be(tmp_path):
+def test_the_least_there_can_be(open_page, tmp_path):
     found = evaluation(["a"], n_tasks=1, horizon=1, regrets=())
     dom, seen = open_page(page(found), tmp_path, f"{LOOK} look('start'); click('agent-0'); look('none')")
     assert_well(dom)
@@ -376,8 +350,7 @@ def test_the_least_there_can_be(tmp_path):
     assert "NaN" not in dom
 
 
-@in_browser
-def test_long_names_leave_room_for_provenance_on_a_phone(tmp_path):
+def test_long_names_leave_room_for_provenance_on_a_phone(open_page, tmp_path):
     found = evaluation(["a"])
     resolved = {"gents_gym/Synthetic-v0(horizon=100, n_actions=25)": {"a": "logistic"}}
     found = replace(found, manifest={**found.manifest, "resolved": resolved})
@@ -403,9 +376,8 @@ seen.legend = document.querySelectorAll('#curves .legend .name').length;
 """
 
 
-@in_browser
 @pytest.mark.parametrize(("width", "named"), [(1300, 9), (500, 0)])
-def test_long_names_wrap_and_nothing_falls_off_the_edge(tmp_path, width, named):
+def test_long_names_wrap_and_nothing_falls_off_the_edge(open_page, tmp_path, width, named):
     found = evaluation(LONG, horizon=400, regrets=("oracle", "expected", "best"))
     dom, seen = open_page(page(found), tmp_path, OVER, width=width)
     assert_well(dom)
@@ -415,8 +387,7 @@ def test_long_names_wrap_and_nothing_falls_off_the_edge(tmp_path, width, named):
         assert max(seen["over"]) <= 0
 
 
-@in_browser
-def test_titles_and_names_of_agents_are_shown_as_text(tmp_path):
+def test_titles_and_names_of_agents_are_shown_as_text(open_page, tmp_path):
     bad = "<img src=x onerror=document.title='bad'>"
     wishes = Wishes(bad, {"a": f"A {bad}"}, only=("b", "a"), baseline="a")
     shown = f"{LOOK} look('start'); seen.title = texts('h1')[0]; seen.base = document.getElementById('baseline').value"
@@ -463,8 +434,7 @@ def test_wishes_that_cannot_be_met(results, wishes, message):
     assert not (results / "report").exists()
 
 
-@in_browser
-def test_a_script_that_fails_says_so(tmp_path):
+def test_a_script_that_fails_says_so(open_page, tmp_path):
     text = page(evaluation(["a"])).replace("drawProvenance();\nrender();", "nowhere();")
     dom, _ = open_page(text, tmp_path)
     assert "This page's script failed: Uncaught ReferenceError: nowhere is not defined" in dom
@@ -489,8 +459,7 @@ def test_a_poor_yardstick_is_told_on_the_page():
     assert other["yardstick"] is None
 
 
-@in_browser
-def test_the_page_leads_with_best_regret_where_the_oracle_is_beaten(tmp_path):
+def test_the_page_leads_with_best_regret_where_the_oracle_is_beaten(open_page, tmp_path):
     look = f"{LOOK} look('start'); seen.told = texts('#yardstick')[0]; seen.hidden = all('#yardstick')[0].hidden"
     dom, seen = open_page(page(beaten(["a", "b"])), tmp_path, f"{look}; click('agent-0'); look('then')")
     assert_well(dom)

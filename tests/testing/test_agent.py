@@ -363,6 +363,67 @@ class NoObserve:
         return np.zeros(len(context), int)
 
 
+class LateHonest(Honest):
+    """Takes outcomes by the number of their decision."""
+
+    def reset(self, info, rngs):
+        super().reset(info, rngs)
+        self.acted = []
+
+    def act(self, context):
+        self.acted.append(super().act(context))
+        return self.acted[-1].copy()
+
+    def observe_late(self, feedback):
+        action = np.stack(self.acted, axis=1)[feedback.task, feedback.decision]
+        np.add.at(self.sums, (feedback.task, action), self.info.reward_fn(feedback.outcome))
+        np.add.at(self.counts, (feedback.task, action), 1)
+
+
+class ForgetsLateOutcomes(LateHonest):
+    def observe_late(self, feedback):
+        pass
+
+
+class TakesTheLatestAction(LateHonest):
+    """Right where outcomes are in time: by slot, and so otherwise beside other tasks."""
+
+    def observe_late(self, feedback):
+        action = self.acted[-1]
+        for i, outcome in zip(feedback.task, feedback.outcome, strict=True):
+            self.sums[i, action[len(feedback.task) - 1 if len(feedback.task) < len(action) else i]] += outcome
+            self.counts[i, action[len(feedback.task) - 1 if len(feedback.task) < len(action) else i]] += 1
+
+
+class MaskedHonest(Honest):
+    def act(self, context, available=None):
+        scores = self.sums / self.counts + 0.3 * self.noise() / np.sqrt(self.counts)
+        return (scores if available is None else np.where(available, scores, -np.inf)).argmax(axis=1)
+
+
+class IgnoresTheMask(Honest):
+    def act(self, context, available=None):
+        return super().act(context)
+
+
+class DrawsMoreWithAMask(MaskedHonest):
+    def act(self, context, available=None):
+        if available is not None:
+            self.noise()
+        return super().act(context, available)
+
+
+class OneMaskForAll(MaskedHonest):
+    """Plays what is available, but chooses by the first task's mask."""
+
+    def act(self, context, available=None):
+        action = super().act(context, available)
+        if available is not None and not available.all():
+            first = available & (np.arange(available.shape[1]) > available[0].argmax())
+            return np.where(first.any(axis=1), first.argmax(axis=1), action)
+        return action
+
+
 DEFECTS = {
     NumpyRandom: "uses the global generator of numpy.random",
     PythonRandom: "uses the global generator of random",
@@ -406,6 +467,11 @@ DEFECTS = {
     NeedsArguments: "NeedsArguments cannot be made",
     Fails: "seen: KeyError: 'action 3'",
     NoObserve: "it lacks ['observe']",
+    IgnoresTheMask: "plays what is not available",
+    DrawsMoreWithAMask: "plays otherwise if everything is available",
+    OneMaskForAll: "plays a task otherwise beside other tasks",
+    ForgetsLateOutcomes: "learns otherwise by observe_late",
+    TakesTheLatestAction: "plays a task otherwise beside other tasks",
 }
 
 
@@ -469,7 +535,8 @@ class ImportsLate(Honest):
 
 
 @pytest.mark.parametrize(
-    "agent", [HoldsAModule, ReusesItsAnswer, SeeksDoubt, HasAnAttributeLikeTheNotebooks, ImportsLate]
+    "agent",
+    [LateHonest, MaskedHonest, HoldsAModule, ReusesItsAnswer, SeeksDoubt, HasAnAttributeLikeTheNotebooks, ImportsLate],
 )
 def test_what_is_unusual_but_right_passes(agent, tmp_path, monkeypatch):
     (tmp_path / "draws_at_import.py").write_text("import random\n\nrandom.random()\n")

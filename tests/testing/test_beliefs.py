@@ -34,10 +34,11 @@ class SoundBelief:
         likelihood = np.where(np.isnan(self.outcomes), 1, fit).prod(axis=2)
         return likelihood / likelihood.sum(axis=0)
 
-    def expected(self, contexts):
+    def expected(self, contexts, actions=None):
         many = contexts if contexts.ndim == 3 else contexts[:, None]
         chances = np.einsum("kb,kbca->bca", self.posterior(), self.chances(many))
         found = Bernoulli().expected_reward(self.info.reward_fn, chances)
+        found = found if actions is None else np.take_along_axis(found, actions[:, None], axis=2)
         return found if contexts.ndim == 3 else found[:, 0]
 
     def variance(self, contexts):
@@ -194,6 +195,11 @@ class OneContextForAll(SoundBelief):
         if contexts.ndim == 3:
             return np.repeat(super().expected(contexts[:, :1]), contexts.shape[1], axis=1)
         return super().expected(contexts)
+
+
+class OtherColumns(SoundBelief):
+    def expected(self, contexts, actions=None):
+        return super().expected(contexts, None if actions is None else actions[:, ::-1])
 
 
 class Clock(SoundBelief):
@@ -541,6 +547,7 @@ DEFECTS = {
     "whole numbers": (shifted("expected", lambda _, p: p.round().astype(int)), "expects what cannot be"),
     "NaN": (shifted("expected", lambda _, p: p * np.nan), "expects what cannot be"),
     "too much": (shifted("expected", lambda _, p: 2 * p), "expects what cannot be"),
+    "other columns": (OtherColumns, "some actions are expected otherwise than among all"),
     "one context for all": (OneContextForAll, "many contexts at once are expected otherwise than one at a time"),
     "negative variance": (shifted("variance", lambda _, v: -v), "variance is not as it must be"),
     "variance of one": (shifted("variance", lambda _, v: v[:, :1]), "variance is not as it must be"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.agents.per_task import PerTask
+from gents_gym.agents.per_task import PerTask, playable
 from gents_gym.checks import check_choice, check_flag, check_integer, need
 from gents_gym.construct import parse_spec
 from gents_gym.types import TaskInfo
@@ -51,9 +51,11 @@ class _Task:
 
     def reset(self, info: TaskInfo, rng: np.random.Generator) -> None:
         self._mab = self._make(list(range(info.n_actions)), seed=int(rng.integers(2**31)))
+        self._rng, self._n_actions = rng, info.n_actions
         self._forced = [action for _ in range(self._rounds) for action in rng.permutation(info.n_actions).tolist()]
-        self._rows: list[tuple[int, float, np.ndarray]] = []  # what the forced actions brought
-        if not self._forced:
+        self._rows: list[tuple[int, float, np.ndarray]] = []  # what came of the actions so far, until MABWiser starts
+        self._started = not self._forced
+        if self._started:
             self._mab.fit([], [], *self._contexts(np.empty((0, info.context_dim + self._ones.size))))
 
     def _contexts(self, contexts: np.ndarray) -> list[np.ndarray]:
@@ -65,20 +67,35 @@ class _Task:
         return np.concatenate([self._ones, observation["context"][None]], axis=1, dtype=np.float64)
 
     def act(self, observation: dict[str, np.ndarray]) -> int:
-        if self._forced:
-            return int(self._forced[-1])
-        return int(self._mab.predict(*self._contexts(self._features(observation))))
+        there = playable(observation, self._n_actions)
+        for i in range(len(self._forced) - 1, -1, -1):
+            if self._forced[i] in there:
+                return int(self._forced.pop(i))
+        if not self._started and len(self._rows) < self._rounds * len(there):  # late outcomes are missing
+            return int(self._rng.choice(there))
+        self._start()
+        contexts = self._contexts(self._features(observation))
+        if len(there) == self._n_actions:
+            return int(self._mab.predict(*contexts))
+        expected = self._mab.predict_expectations(*contexts)
+        return int(max(there, key=lambda action: expected[action]))
+
+    def _start(self) -> None:
+        """Hand MABWiser its first rows, once."""
+        if not self._started:
+            actions, rewards, contexts = zip(*self._rows, strict=True)
+            self._mab.fit(list(actions), list(rewards), *self._contexts(np.concatenate(contexts)))
+            self._started = True
 
     def observe(self, observation: dict[str, np.ndarray], action: int, reward: float) -> None:
         features = self._features(observation)
-        if not self._forced:
+        if self._started:
             self._mab.partial_fit([action], [reward], *self._contexts(features))
-            return
-        self._forced.pop()
-        self._rows.append((action, reward, features))
-        if not self._forced:
-            actions, rewards, contexts = zip(*self._rows, strict=True)
-            self._mab.fit(list(actions), list(rewards), *self._contexts(np.concatenate(contexts)))
+        else:
+            self._rows.append((action, reward, features))
+
+    def observe_late(self, decision: int, observation: dict[str, np.ndarray], action: int, reward: float) -> None:
+        self.observe(observation, action, reward)
 
 
 def _named(kind: str, library: Any, spec: str, options: dict[str, Any]) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.agents.per_task import PerTask
+from gents_gym.agents.per_task import PerTask, playable
 from gents_gym.checks import InputError, check_number
 from gents_gym.construct import make_object
 from gents_gym.types import TaskInfo
@@ -52,13 +52,17 @@ class _Task:
             for learner in self._learners:
                 learner.set_params(random_state=int(rng.integers(2**31)))
         self._untried = rng.permutation(info.n_actions).tolist()
+        self._fitted: set[int] = set()
 
     def act(self, observation: dict[str, np.ndarray]) -> int:
-        if self._untried:
-            return int(self._untried[-1])
-        if self._rng.random() < self._epsilon:
-            return int(self._rng.integers(len(self._learners)))
-        return int(np.argmax([self._predict(each, observation["context"][None]) for each in self._learners]))
+        there = playable(observation, len(self._learners))
+        if untried := [action for action in self._untried if action in there]:
+            self._untried.remove(untried[-1])
+            return int(untried[-1])
+        known = [action for action in there if action in self._fitted]  # outcomes of others may be late
+        if self._rng.random() < self._epsilon or not known:
+            return int(there[self._rng.integers(len(there))])
+        return known[int(np.argmax([self._predict(self._learners[i], observation["context"][None]) for i in known]))]
 
     def _predict(self, learner: Any, context: np.ndarray) -> float:
         labels = self._predicts == "predict_proba"
@@ -68,8 +72,7 @@ class _Task:
         return predicted
 
     def observe(self, observation: dict[str, np.ndarray], action: int, reward: float) -> None:
-        if action in self._untried:
-            self._untried.remove(action)
+        self._fitted.add(action)
         context = observation["context"][None]
         if self._predicts == "predict_proba":
             if not 0 <= reward <= 1:
@@ -78,3 +81,6 @@ class _Task:
             self._learners[action].partial_fit(context, [label], classes=[0, 1])
         else:
             self._learners[action].partial_fit(context, [reward])
+
+    def observe_late(self, decision: int, observation: dict[str, np.ndarray], action: int, reward: float) -> None:
+        self.observe(observation, action, reward)

@@ -16,9 +16,10 @@ import numpy as np
 from gymnasium import spaces
 
 from gents_gym.agents.base import Resettable
-from gents_gym.checks import InputError, check_actions, check_array, check_choice, check_flag, need
+from gents_gym.agents.late import LastAct
+from gents_gym.checks import InputError, check_actions, check_array, check_available, check_choice, check_flag, need
 from gents_gym.randomness import Draws
-from gents_gym.types import TaskInfo
+from gents_gym.types import Feedback, TaskInfo
 
 # Every algorithm with what gives its files away: an attribute, or the module of its policy; the first that fits counts.
 ALGORITHMS = {
@@ -32,12 +33,16 @@ ALGORITHMS = {
 }
 
 
+TINY = 1e-300  # the least probability of what is available: all of it may round to 0
+
+
 @dataclass
 class SB3(Resettable):
     """Plays what a model predicts from the observations that it was trained on.
 
-    Those are ``context`` and ``action_features`` of the environment, and ``previous_action``, ``previous_reward`` and
-    ``time`` of the wrapper ``PreviousStep``: all, or some of them. A recurrent model's state is carried through a task.
+    Those are ``context`` and ``action_features`` of the environment, and ``available`` if its items come and go, and
+    ``previous_action``, ``previous_reward`` and ``time`` of the wrapper ``PreviousStep``: all, or some of them. A
+    recurrent model's state is carried through a task.
     """
 
     path: str  # what the model's ``save`` wrote
@@ -76,46 +81,69 @@ class SB3(Resettable):
         self._features = np.array(info.action_features, np.float32)  # torch wants arrays that it could write to
         self._draws = Draws(rngs, "random", 2)
         self._state: Any = None  # of a recurrent policy
+        self._acted = LastAct()
         self._time = 0
         self._action = np.zeros((len(info), info.n_actions), np.float32)  # the previous one, one-hot
         self._reward = np.zeros((len(info), 1), np.float32)
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the model's actions (B,) for the contexts (B, D)."""
-        observation = self._observation(context)
+        shape = (len(self._info), self._info.n_actions)
+        available = None if available is None else check_available(available, "(B, A)", shape)
+        observation = self._observation(context, available)
         start = np.full(len(self._info), self._time == 0)
-        if not self.deterministic:
-            return self._draw(observation, start)
+        if available is not None or not self.deterministic:
+            return self._acted.keep(context, self._choose(observation, start, available))
         action, self._state = self._model.predict(observation, self._state, start, deterministic=True)
-        return np.asarray(action, np.int64)
+        return self._acted.keep(context, np.asarray(action, np.int64))
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Keep what the model is shown next."""
         n_tasks, n_actions = self._action.shape
         check_array("context", context, "(B, D)", (n_tasks, self._info.context_dim))
         outcome = check_array("outcome", outcome, "(B,)", (n_tasks,), np.float64)
-        self._time += 1
-        self._action = np.eye(n_actions, dtype=np.float32)[check_actions(action, n_tasks, n_actions)]
-        self._reward = np.asarray(self._info.reward_fn(outcome), np.float32)[:, None]
+        self._show(check_actions(action, n_tasks, n_actions), np.asarray(self._info.reward_fn(outcome)))
 
-    def _observation(self, context: np.ndarray) -> dict[str, np.ndarray]:
+    def observe_late(self, feedback: Feedback) -> None:
+        """Keep what the model is shown next: as in training, the reward of a step is what arrived in it."""
+        _, action = self._acted.take()
+        rewards = np.asarray(self._info.reward_fn(np.asarray(feedback.outcome, np.float64)), np.float64)
+        self._show(action, np.bincount(feedback.task, rewards, len(self._info)))
+
+    def _show(self, action: np.ndarray, reward: np.ndarray) -> None:
+        """Make these actions and rewards, (B,) each, the previous ones."""
+        self._time += 1
+        self._action = np.eye(self._info.n_actions, dtype=np.float32)[action]
+        self._reward = reward.astype(np.float32)[:, None]
+
+    def _observation(self, context: np.ndarray, available: np.ndarray | None) -> dict[str, np.ndarray]:
         """Return what the training's environment and wrappers would have shown, batched."""
+        everything = np.ones((len(self._info), self._info.n_actions), np.int8)
         shown = {
             "context": check_array("context", context, "(B, D)", (len(self._info), self._info.context_dim)),
             "action_features": self._features,
             "previous_action": self._action,
             "previous_reward": self._reward,
             "time": np.full((len(self._info), 1), np.log1p(self._time), np.float32),
+            "available": everything if available is None else available.astype(np.int8),
         }
         found = {key: shown[key] for key in self._model.observation_space.spaces}
         return found if self._statistics is None else self._statistics.normalize_obs(found)
 
-    def _draw(self, observation: dict[str, np.ndarray], start: np.ndarray) -> np.ndarray:
-        """Return actions (B,) drawn from the policy, each task's by its own generator; ``predict`` has one for all."""
+    def _choose(
+        self, observation: dict[str, np.ndarray], start: np.ndarray, available: np.ndarray | None
+    ) -> np.ndarray:
+        """Return actions (B,) by the policy's probabilities, among what is available: the likeliest, or drawn.
+
+        Each task's are drawn by its own generator; ``predict`` has one for all.
+        """
         import torch
 
-        policy, chance = self._model.policy, self._draws.next()  # (B, 2)
+        policy = self._model.policy
+        chance = np.zeros((len(start), 2)) if self.deterministic else self._draws.next()
         if not hasattr(policy, "get_distribution"):  # DQN
+            if available is not None:
+                raise InputError(f"path must be a model with action probabilities for a mask, got {self._model!r}")
             best, _ = self._model.predict(observation, deterministic=True)
             explored = (chance[:, 1] * self._info.n_actions).astype(np.int64)
             return np.where(chance[:, 0] < self._model.exploration_rate, explored, best)
@@ -127,7 +155,12 @@ class SB3(Resettable):
                 found, self._state = policy.get_distribution(shown, state, torch.as_tensor(start, dtype=torch.float32))
             else:
                 found = policy.get_distribution(shown)
-        bounds = found.distribution.probs.double().cumsum(dim=1).numpy()  # (B, A)
+        probabilities = found.distribution.probs.double().numpy()  # (B, A)
+        if available is not None:  # as MaskablePPO itself does: a softmax over what is available
+            probabilities = np.where(available, np.maximum(probabilities, TINY), 0)
+        if self.deterministic:
+            return probabilities.argmax(axis=1)
+        bounds = probabilities.cumsum(axis=1)
         return (bounds <= chance[:, :1] * bounds[:, -1:]).sum(axis=1)
 
 
@@ -139,6 +172,7 @@ def _spaces(info: TaskInfo) -> dict[str, spaces.Space[Any]]:
         "previous_action": spaces.Box(0, 1, (info.n_actions,)),
         "previous_reward": spaces.Box(-1e6, 1e6, (1,)),
         "time": spaces.Box(0, 50, (1,)),
+        "available": spaces.MultiBinary(info.n_actions),
     }
 
 

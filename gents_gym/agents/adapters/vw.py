@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.agents.per_task import PerTask
+from gents_gym.agents.per_task import PerTask, playable
 from gents_gym.checks import InputError, need
 from gents_gym.types import TaskInfo
 
@@ -52,20 +52,28 @@ class _Task:
 
     def reset(self, info: TaskInfo, rng: np.random.Generator) -> None:
         self._rng = rng
+        # By decision: lines, their actions, and the played one's chance.
+        self._played: list[tuple[list[str], list[int], float]] = []
         self._workspace = _workspace(self._args, int(rng.integers(2**31)))
         self._actions = [f"|a number={i} {_features('z', z)}" for i, z in enumerate(info.action_features[0])]
 
     def act(self, observation: dict[str, np.ndarray]) -> int:
-        lines = [f"shared |c {_features('x', observation['context'])}", *self._actions]
-        chances = np.array(self._workspace.predict(lines))  # (A,)
+        there = playable(observation, len(self._actions))
+        lines = [f"shared |c {_features('x', observation['context'])}", *(self._actions[i] for i in there)]
+        chances = np.array(self._workspace.predict(lines))  # (n,)
         bounds = chances.cumsum()  # float32 chances do not sum to 1 exactly
-        action = int((bounds <= self._rng.random() * bounds[-1]).sum())
-        self._played = lines, float(chances[action])
-        return action
+        place = int((bounds <= self._rng.random() * bounds[-1]).sum())
+        self._played.append((lines, there, float(chances[place])))
+        return there[place]
 
     def observe(self, observation: dict[str, np.ndarray], action: int, reward: float) -> None:
-        lines, chance = self._played
-        lines[1 + action] = f"0:{-reward}:{chance} {lines[1 + action]}"  # the label: a cost, not a reward
+        self.observe_late(len(self._played) - 1, observation, action, reward)
+
+    def observe_late(self, decision: int, observation: dict[str, np.ndarray], action: int, reward: float) -> None:
+        lines, there, chance = self._played[decision]
+        self._played[decision] = [], [], 0.0  # the lines of a task's every decision would take much memory
+        place = 1 + there.index(action)
+        lines[place] = f"0:{-reward}:{chance} {lines[place]}"  # the label: a cost, not a reward
         self._workspace.learn(lines)
 
 

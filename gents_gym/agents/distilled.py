@@ -1,0 +1,80 @@
+"""An agent that plays as a small network says, which ``gents-gym distill`` trained to imitate a slower agent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from gents_gym.agents.ahead import Ahead, draw_actions
+from gents_gym.agents.base import Resettable
+from gents_gym.agents.on_model import BeliefHolder, first_task
+from gents_gym.checks import InputError, check_rngs
+from gents_gym.models.distilled import CONFIG, TENSORS, load_network, summarise
+from gents_gym.models.load import check_model_name, model_folders
+from gents_gym.models.sequence import CONFIG as MODEL_CONFIG
+from gents_gym.models.sequence import TENSORS as MODEL_TENSORS
+from gents_gym.randomness import Draws
+from gents_gym.types import TaskInfo
+
+
+@dataclass
+class Distilled(Resettable):
+    """Draws actions from the probabilities of a network on the belief's predictions and variances."""
+
+    path: str | Path  # a folder of gents-gym distill
+    model: str | Path | None = None  # a preset, or a trained model's id or folder; None: that of the training
+    horizon: int | None = None  # T, if tasks do not tell it
+
+    def __post_init__(self) -> None:
+        """Load the network."""
+        self._network = load_network(self.path)
+        self._name = self._network.config.model if self.model is None else self.model
+        check_model_name(self._name)
+
+    @property
+    def weight_files(self) -> list[Path]:
+        """The files that decide what is played, for records."""
+        own = [Path(self.path) / name for name in (CONFIG, TENSORS)]
+        return own + [folder / name for folder in model_folders(self._name) for name in (MODEL_CONFIG, MODEL_TENSORS)]
+
+    def check(self, info: TaskInfo) -> None:
+        """Raise unless model and network fit tasks like the first of these."""
+        first, rngs, context = first_task(info)
+        trial = replace(self)
+        trial.reset(first, rngs)
+        trial.probabilities(context)
+
+    def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
+        """Face B new tasks."""
+        if (horizon := info.horizon or self.horizon) is None:
+            raise InputError("horizon must be known or given, as distilled(horizon=500), got None")
+        if (size := self._network.config.context_dim) not in (0, info.context_dim):
+            raise InputError(
+                f"contexts must have {size} entries for the network in '{self.path}', got {info.context_dim}"
+            )
+        self._held = BeliefHolder(self._name, info, rngs)
+        self._left = horizon
+        self._chances = Ahead(self._predict)
+        self._uniform = Draws(check_rngs(rngs, len(info)), "random", 1)
+
+    def act(self, context: np.ndarray) -> np.ndarray:
+        """Return actions (B,) drawn from the probabilities."""
+        return draw_actions(self._chances.take(context), self._uniform.next()[:, 0])
+
+    def probabilities(self, context: np.ndarray) -> np.ndarray:
+        """Return the network's probabilities, (B, D) to (B, A)."""
+        return self._chances.look(context)
+
+    def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
+        """Tell the model what was played and what came of it."""
+        self._held.observe(context, action, outcome)
+        self._left = max(self._left - 1, 1)
+
+    def _predict(self, context: np.ndarray) -> np.ndarray:
+        config, mean = self._network.config, self._held.expected(context)
+        variance = self._held.belief.variance(context) if config.variance else None
+        if config.variance and variance is None:
+            raise InputError(f"model must say how sure it is of its means for this network, got {self._name!r}")
+        given = np.asarray(context, np.float64) if config.context_dim else None
+        return self._network.probabilities(summarise(mean, variance, self._left, given))

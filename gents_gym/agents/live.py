@@ -1,0 +1,89 @@
+"""The actions that are available: an agent computes with these alone, whatever the size of the pool."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gents_gym.checks import check_available
+from gents_gym.types import TaskInfo
+
+
+@dataclass(frozen=True, eq=False)
+class Live:
+    """The available actions of B tasks, as columns; tasks that have fewer than others have pads."""
+
+    actions: np.ndarray  # (B, n): available ones in order, then pads: other actions of the task
+    counts: np.ndarray  # (B,): how many are available
+    n_actions: int  # of the pool
+
+    def mask(self, scores: np.ndarray) -> np.ndarray:
+        """Return the scores (B, n) with -inf for pads."""
+        return self._without_pads(scores, -np.inf)
+
+    def spread(self, probabilities: np.ndarray) -> np.ndarray:
+        """Return probabilities (B, n) as those of the whole pool, (B, A): 0 for what is not available."""
+        found = np.zeros((len(self.actions), self.n_actions))
+        np.put_along_axis(found, self.actions, self._without_pads(probabilities, 0.0), axis=1)
+        return found
+
+    def _without_pads(self, values: np.ndarray, blank: float) -> np.ndarray:
+        """Return the values (B, n) with ``blank`` in the place of pads."""
+        if np.count_nonzero(self.counts == self.actions.shape[1]) == len(self.counts):
+            return values
+        return np.where(np.arange(self.actions.shape[1]) < self.counts[:, None], values, blank)
+
+    def at(self, column: np.ndarray) -> np.ndarray:
+        """Return the actions (B,) in the columns (B,)."""
+        picked: np.ndarray = np.take_along_axis(self.actions, column[:, None], axis=1)[:, 0]
+        return picked
+
+
+def find_live(available: Any, info: TaskInfo) -> Live | None:
+    """Return the actions that are ``available`` (B, A), or raise unless each task has one; None if all are."""
+    if available is None:
+        return None
+    available = check_available(available, "(B, A)", (len(info), info.n_actions))
+    counts = np.count_nonzero(available, axis=1)
+    most = int(counts.max())
+    if np.count_nonzero(counts == info.n_actions) == len(counts):
+        return None
+    if np.count_nonzero(counts == most) == len(counts):
+        return Live(np.nonzero(available)[1].reshape(-1, most), counts, info.n_actions)
+    return Live(np.argsort(~available, axis=1, kind="stable")[:, :most], counts, info.n_actions)
+
+
+def same_live(one: Live | None, other: Live | None) -> bool:
+    """Whether two decisions are among the same actions."""
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one.actions, other.actions) and np.array_equal(one.counts, other.counts)
+
+
+def counts_of(live: Live | None) -> np.ndarray | None:
+    """Return how many actions are live in each task, (B,); None: all."""
+    return None if live is None else live.counts
+
+
+def spread(probabilities: np.ndarray, live: Live | None) -> np.ndarray:
+    """Return probabilities of all actions (B, A), given those or, (B, n), those of the live ones."""
+    return probabilities if live is None else live.spread(probabilities)
+
+
+def pick_best(scores: np.ndarray, live: Live | None) -> np.ndarray:
+    """Return the actions (B,) of the highest scores: (B, A), or (B, n) of the live ones."""
+    return scores.argmax(axis=1) if live is None else live.at(live.mask(scores).argmax(axis=1))
+
+
+def pick_any(uniform: np.ndarray, live: Live | None, n_actions: int) -> np.ndarray:
+    """Return actions (B,), each with the same probability, from uniform numbers (B,): of all, or of the live ones."""
+    if live is None:
+        return (uniform * n_actions).astype(np.int64)
+    return live.at((uniform * live.counts).astype(np.int64))
+
+
+def even_chances(live: Live | None, info: TaskInfo) -> np.ndarray:
+    """Return the same probability for each action that is available, (B, A)."""
+    if live is None:
+        return np.full((len(info), info.n_actions), 1 / info.n_actions)
+    return live.spread(np.broadcast_to(1 / live.counts[:, None], live.actions.shape))

@@ -1,0 +1,136 @@
+"""The regimes of the study of planning, as data: settings, agents, and how many tasks each of them plays."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gents_gym.specs import parse_spec, write_spec
+from gents_gym.tuning.config import TuneConfig
+
+ENVS = {"synthetic": "gents_gym/Synthetic-v0", "news": "gents_gym/News-v0"}
+PAPER = {"synthetic": "ts-gen(policy=logistic)", "news": "ts-gen(policy=mlp)"}  # the paper's TS-Gen
+FIELD = ("greedy", "ts-gen", "gen-ucb", "softmax", "ts-gen(samples=8, m=64)", "gen-kg", "bayes-ucb")
+RIVALS = ("greedy", "gen-ucb", "softmax", "ts-gen(samples=8, m=64)")  # and the paper's TS-Gen
+WRONG = ("greedy", "ts-gen", "softmax", "gen-ucb")  # on a model that is wrong
+N_ACTIONS = 10  # of a task, in both settings
+CHEAP = (  # candidates of long tasks, which neither complete tables nor fit policies
+    "greedy",
+    *(f"bayes-ucb(kappa={kappa})" for kappa in (0.005, 0.01, 0.02, 0.05, 0.1)),
+    "softmax(temperature=0.01)",
+    "gen-kg",
+)
+
+
+COSTS = {"light": 0.1, "heavy": 1.0, "mlp": 10.0}  # of a decision, roughly in milliseconds, for the progress
+
+
+def kind_of(agent: str) -> str:
+    """Return whether an agent is light, heavy (it completes tables), or fits networks to them (mlp)."""
+    heavy = "heavy" if agent.startswith(("ts-gen", "gen-ucb")) else "light"
+    return "mlp" if "mlp" in agent else heavy
+
+
+@dataclass(frozen=True)
+class Regime:
+    """Tasks of one kind, and the model that agents play them with."""
+
+    setting: str  # synthetic or news
+    spread: float  # of contexts
+    horizon: int
+    long: bool = False  # whether it is too long for candidates that complete tables
+    wrong: str | None = None  # a model that plays in the place of the setting's filter, without planning
+
+    @property
+    def name(self) -> str:
+        """What it is called: setting, spread and horizon."""
+        first = self.setting if self.wrong is None else self.wrong
+        return f"{first}-{self.spread:g}-{self.horizon}"
+
+    @property
+    def env(self) -> str:
+        """The environment."""
+        return f"{ENVS[self.setting]}(context_spread={self.spread}, horizon={self.horizon})"
+
+    @property
+    def model(self) -> str:
+        """The model that agents act on."""
+        return self.wrong or f"{self.setting}-filter"
+
+    @property
+    def law(self) -> str | float:
+        """The law of the contexts, as imagined tasks name it."""
+        return "bank" if self.spread == 1 else self.spread
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """The agents that compete to be ``auto``; none: all that tuning compares by default."""
+        return CHEAP if self.long else ()
+
+    @property
+    def paper(self) -> str:
+        """The paper's TS-Gen."""
+        return PAPER[self.setting]
+
+    def agents(self, size: "Size") -> dict[str, int]:
+        """Return how many tasks each agent plays, without ``auto``; those that play none are left out."""
+        names = WRONG if self.wrong is not None else (self.paper, *FIELD)
+        return {agent: n for agent in names if (n := size.tasks_of(self, agent))}
+
+    def spec(self, agent: str, tuned: Path) -> str:
+        """Return an agent as it is played."""
+        if agent == "auto":
+            return write_spec("auto", {"model": self.model, "tuned": str(tuned), "contexts": self.law})
+        if self.wrong is None:
+            return agent
+        name, options = parse_spec(agent)
+        return write_spec(name, {**options, "model": self.wrong})
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is played, in short and long tasks: fewer of them by agents that take long."""
+
+    light: tuple[int, int]
+    heavy: tuple[int, int]  # by agents that complete tables
+    mlp: tuple[int, int]  # by those that fit networks
+    wrong: int  # short ones, with a wrong model
+    tuning: tuple[int, int]  # imagined ones, by the last two candidates
+    block: tuple[int, int]  # tasks side by side; all numbers are multiples, so that the same blocks are compared
+    horizons: tuple[int, int] = (500, 2000)
+    candidates: tuple[str, ...] | None = None  # to be ``auto``; None: the regime's
+
+    @property
+    def regimes(self) -> dict[str, Regime]:
+        """All regimes, by name."""
+        lengths = list(zip(self.horizons, (False, True), strict=True))
+        found = [Regime(s, x, t, long) for s in ENVS for x in (1.0, 0.0) for t, long in lengths]
+        found.append(Regime("synthetic", 1.0, self.horizons[0], wrong="synthetic-paper"))
+        return {regime.name: regime for regime in found}
+
+    def tasks_of(self, regime: Regime, agent: str) -> int:
+        """Return how many tasks an agent plays."""
+        if regime.wrong is not None:
+            return self.wrong
+        count: tuple[int, int] = getattr(self, kind_of(agent))
+        return count[regime.long]
+
+    def tune_config(self, regime: Regime, seed: int) -> TuneConfig:
+        """Return how ``auto`` is tuned for a regime: on imagined tasks alone."""
+        candidates = self.candidates if self.candidates is not None else regime.candidates
+        return TuneConfig(
+            regime.model,
+            horizon=regime.horizon,
+            n_actions=N_ACTIONS,
+            contexts=regime.law,
+            candidates=candidates,
+            tasks=self.tuning[regime.long],
+            seed=seed,
+            block=self.block[regime.long],
+        )
+
+
+FULL = (500, 300)
+SIZES = {
+    "tiny": Size((4, 4), (4, 2), (2, 0), 2, (2, 2), (2, 2), (6, 9), ("greedy", "bayes-ucb")),
+    "small": Size((200, 60), (100, 20), (20, 5), 20, (200, 120), (20, 5)),
+    "full": Size(FULL, FULL, FULL, 100, (400, 200), (50, 20)),
+}

@@ -1,0 +1,35 @@
+"""The oracle's policy where items come and go: fitted for the actions that can ever be played in a task."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gents_gym.types import Policy, PolicyClass, Tasks
+
+
+@dataclass(frozen=True, eq=False)
+class PoolPolicy:
+    """Policies of some columns of a pool: an action that can never be played has the score -inf."""
+
+    policy: Policy
+    columns: np.ndarray  # (B, n)
+    ever: np.ndarray  # (B, A): which actions can be played at some decision
+
+    def scores(self, context: np.ndarray) -> np.ndarray:
+        """Return predicted rewards, (B, D) to (B, A) or (B, T, D) to (B, T, A)."""
+        found = self.policy.scores(context)
+        columns, ever = (self.columns, self.ever) if found.ndim == 2 else (self.columns[:, None], self.ever[:, None])
+        scores = np.full((*found.shape[:-1], self.ever.shape[1]), -np.inf)
+        np.put_along_axis(scores, np.broadcast_to(columns, found.shape), found, axis=-1)
+        return np.where(ever, scores, -np.inf)
+
+
+def fit_tasks(policy_class: PolicyClass, tasks: Tasks) -> Policy:
+    """Return π*(·; τ): the policies fitted to the tasks' whole tables, of the actions that can ever be played."""
+    if tasks.available is None:
+        return policy_class.fit(tasks.contexts, tasks.outcomes)
+    ever: np.ndarray = np.any(tasks.available, axis=1)  # (B, A)
+    most = int(ever.sum(axis=1).max())
+    columns = np.argsort(~ever, axis=1, kind="stable")[:, :most]  # (B, n): these first, and others as pads
+    outcomes = np.take_along_axis(tasks.outcomes, columns[:, None], axis=2)
+    return PoolPolicy(policy_class.fit(tasks.contexts, outcomes), columns, ever)
