@@ -10,11 +10,13 @@ import numpy as np
 import torch
 
 from gents_gym.checks import InputError, check_array, check_choice, check_flag, check_integer, check_type
+from gents_gym.construct import agent_options
 from gents_gym.files import digest
 from gents_gym.likelihoods import make_likelihood
 from gents_gym.live.store import Event, Store, pack
 from gents_gym.live.streams import Setting, Stream
 from gents_gym.models.load import resolve_model
+from gents_gym.specs import parse_spec
 from gents_gym.types import Model, RewardFn, TaskInfo, identity
 
 MAIN = "main"  # the stream that is meant if none is named
@@ -64,8 +66,8 @@ class Live:
                 knows it.
         """
         self._lock = threading.RLock()
-        self._given = {
-            "agent": check_type("agent", agent, str),
+        self._given: dict[str, Any] = {
+            "agent": _check_agent(agent),
             "seed": check_integer("seed", seed, 0),
             "window": check_integer("window", window, 1),
         }
@@ -256,6 +258,16 @@ class Live:
         if not mask.any():
             raise InputError(f"at least one action must be available in stream {stream.name!r}, got none: add some")
         return mask
+
+
+def _check_agent(agent: Any) -> str:
+    """Return an agent's spec, or raise unless it is one on a model, which is named apart."""
+    name, options = parse_spec(check_type("agent", agent, str))
+    if "model" not in agent_options(name):
+        raise InputError(f"agent must be one on a model for live use, got {agent!r}")
+    if "model" in options:
+        raise InputError(f"agent must be given without its model, which is an argument of its own, got {agent!r}")
+    return str(agent)
 
 
 def fingerprint(model: Model) -> str:

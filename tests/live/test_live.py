@@ -1,6 +1,8 @@
 import contextlib
 import sqlite3
+import sys
 import threading
+import types
 
 import gymnasium as gym
 import numpy as np
@@ -260,6 +262,44 @@ def test_another_agent_or_model_is_refused(tmp_path, options, message):
         Live(path, **{"agent": "greedy", "model": MODEL, **options})
     with open_live(path) as live:  # it is free again
         assert live._stream("main").number == 2
+
+
+@pytest.mark.parametrize(
+    ("agent", "message"),
+    [
+        ("linucb", "agent must be one on a model for live use, got 'linucb'"),
+        ("greedy(model=filter)", "agent must be given without its model, which is an argument of its own"),
+        ("greeedy", "unknown agent 'greeedy'; did you mean 'greedy'?"),
+        (f"{__name__}:Unmasked", r"agent must have act\(context, available\) for live use, got '.*Unmasked'"),
+        ("ts-gen", "m must be given where the horizon is not known"),
+    ],
+)
+def test_agents_that_cannot_live_are_refused(tmp_path, monkeypatch, agent, message):
+    monkeypatch.setitem(sys.modules, __name__, types.SimpleNamespace(Unmasked=Unmasked))
+
+    def decide():
+        with open_live(tmp_path / "live.db", agent) as live:
+            add_all(live)
+            live.decide(TASKS.contexts[0, 0])
+
+    with pytest.raises(InputError, match=message):
+        decide()
+
+
+class Unmasked:
+    """An agent on a model that cannot play among some of the actions."""
+
+    def __init__(self, model):
+        pass
+
+    def reset(self, info, rngs):
+        pass
+
+    def act(self, context):
+        return np.zeros(1, np.int64)
+
+    def observe(self, context, action, outcome):
+        pass
 
 
 def test_a_second_writer_is_refused(used):
