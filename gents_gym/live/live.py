@@ -1,7 +1,8 @@
 """One agent in use: decisions as they are asked for, outcomes as they arrive, everything on disk."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -92,21 +93,16 @@ class Live:
             if facts.get(name, value) != value:
                 raise InputError(f"store must be of {name} {value!r}, got '{self._store.path}' of {facts[name]!r}")
         if "model" in facts:
-            self._set(facts["action_dim"], facts["context_dim"])
+            self._setting = self._make_setting(facts["action_dim"], facts["context_dim"])
 
-    def _set(self, action_dim: int, context_dim: int) -> Setting:
-        """Return what streams share, with the model for these sizes; the store remembers which model it was."""
-        if self._setting is None:
-            model, facts = self._find_model(action_dim, context_dim), self._store.facts()
-            new = {"context_dim": context_dim, "model": fingerprint(model)}
-            if facts.get("model", new["model"]) != new["model"]:
-                rule = "model must be the one that the store was begun with"
-                raise InputError(f"{rule}, got {self._model!r} for '{self._store.path}', which has other weights")
-            if "model" not in facts:
-                self._store.set_facts(new)
-            given = self._given
-            self._setting = Setting(given["agent"], model, context_dim, given["seed"], given["window"], self._reward_fn)
-        return self._setting
+    def _make_setting(self, action_dim: int, context_dim: int) -> Setting:
+        """Return what streams share, with the model for these sizes, or raise unless it is the store's."""
+        model = self._find_model(action_dim, context_dim)
+        if self._store.facts().get("model", own := fingerprint(model)) != own:
+            rule = "model must be the one that the store was begun with"
+            raise InputError(f"{rule}, got {self._model!r} for '{self._store.path}', which has other weights")
+        given = self._given
+        return Setting(given["agent"], model, context_dim, given["seed"], given["window"], self._reward_fn)
 
     def _find_model(self, action_dim: int, context_dim: int) -> Model:
         features = np.zeros((1, 1, action_dim), np.float32)
@@ -162,8 +158,13 @@ class Live:
             size = -1 if self._setting is None else self._setting.context_dim
             vector = check_array("context", context, "(D,)", (size,))
             mask = self._mask(one, available)
-            one.setting = self._set(len(one.features[0]), len(vector))
-            number, probability = one.choose(vector, mask, votes)
+            setting = self._setting or self._make_setting(len(one.features[0]), len(vector))
+            with self._changing(one):
+                one.setting = setting
+                number, probability = one.choose(vector, mask, votes)
+            if self._setting is None:  # the first decision of the store: from now on it has a model
+                self._store.set_facts({"context_dim": len(vector), "model": fingerprint(setting.model)})
+                self._setting = setting
             action = list(one.actions)[number]
             event = self._happen(
                 one,
@@ -211,14 +212,20 @@ class Live:
         """Close the store."""
         self.close()
 
-    def _happen(self, stream: Stream, kind: str, **fields: Any) -> Event:
-        """Write an event, and take it into account; a stream whose event cannot be written is read again."""
+    @contextmanager
+    def _changing(self, stream: Stream) -> Iterator[None]:
+        """Read the stream again when it is used next, if changing it fails."""
         try:
-            event = self._store.write(stream.name, kind, **fields)
-            stream.apply(event)
+            yield
         except BaseException:
             self._streams.pop(stream.name, None)
             raise
+
+    def _happen(self, stream: Stream, kind: str, **fields: Any) -> Event:
+        """Write an event, and take it into account."""
+        with self._changing(stream):
+            event = self._store.write(stream.name, kind, **fields)
+            stream.apply(event)
         return event
 
     def _stream(self, name: str) -> Stream:

@@ -302,6 +302,17 @@ class Unmasked:
         pass
 
 
+def test_a_first_decision_that_fails_decides_no_size(tmp_path):
+    with Live(tmp_path / "live.db", "greedy", "untrained", reward_fn=lambda outcome: outcome / 0) as live:
+        add_all(live)
+        with np.errstate(all="ignore"), pytest.raises(InputError, match="what the model expects must be finite"):
+            live.decide(np.zeros(4))
+        assert "context_dim" not in live._store.facts()
+    with Live(tmp_path / "live.db", "greedy", "untrained") as live:
+        live.decide(np.zeros(5))
+        assert live._store.facts()["context_dim"] == 5
+
+
 def test_a_second_writer_is_refused(used):
     with pytest.raises(InputError, match="store must have one writer at a time"):
         open_live(used[0]._store.path)
