@@ -1,8 +1,8 @@
 """One agent in use: decisions as they are asked for, outcomes as they arrive, everything on disk."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -175,7 +175,8 @@ class Live:
                 probability=probability,
             )
             if self._every is not None and one.number % self._every == 0:
-                self.snapshot(stream)
+                with suppress(InputError):  # the decision is made; what is wrong with the disk, the next call will say
+                    self.snapshot(stream)
             return Decision(event.seq, action, probability)
 
     def outcome(self, decision: int, value: float) -> None:
@@ -231,9 +232,12 @@ class Live:
     def _stream(self, name: str) -> Stream:
         """Return a stream as its events have left it."""
         check_type("stream", name, str)
-        if name not in self._streams:
-            self._streams[name] = self._replay(name)
-        return self._streams[name]
+        if name in self._streams:
+            return self._streams[name]
+        stream = self._replay(name)
+        if stream.seq:  # else it is just a name
+            self._streams[name] = stream
+        return stream
 
     def _replay(self, name: str) -> Stream:
         """Return a stream, from its latest snapshot and the events since."""
@@ -255,13 +259,13 @@ class Live:
         """Return which actions can be played, (A,), or raise if there are none."""
         mask = stream.live.copy()
         if available is not None:
-            if isinstance(available, str):
+            if isinstance(available, str) or not isinstance(available, Iterable):
                 raise InputError(f"available must be a list of actions, got {available!r}")
-            chosen = [self._number(stream, action) for action in available]
-            if retired := [action for action, i in zip(available, chosen, strict=True) if not mask[i]]:
+            chosen = {action: self._number(stream, action) for action in available}
+            if retired := [action for action, i in chosen.items() if not mask[i]]:
                 raise InputError(f"available must be actions that are not retired, got {retired[0]!r}")
             mask = np.zeros_like(mask)
-            mask[chosen] = True
+            mask[list(chosen.values())] = True
         if not mask.any():
             raise InputError(f"at least one action must be available in stream {stream.name!r}, got none: add some")
         return mask

@@ -212,6 +212,8 @@ BAD = {
     ),
     "NaN": (lambda live, made: live.decide(np.full(5, np.nan)), "context must be finite"),
     "nothing available": (lambda live, made: live.decide(np.zeros(5), []), "at least one action must be available"),
+    "not a list": (lambda live, made: live.decide(np.zeros(5), 3), "available must be a list of actions, got 3"),
+    "a text": (lambda live, made: live.decide(np.zeros(5), "item-1"), "must be a list of actions, got 'item-1'"),
     "no features": (lambda live, made: live.add("new"), "features or text must be given, one of them"),
     "unknown stream": (lambda live, made: live.snapshot("man"), "unknown stream 'man'; did you mean 'main'?"),
     "features of another stream": (
@@ -243,6 +245,7 @@ def test_bad_input_changes_nothing(used, name):
     with pytest.raises(InputError, match=message):
         call(live, made)
     assert list(live._store.events()) == before
+    assert live._streams.keys() == {"main"}
 
 
 @pytest.mark.parametrize(
@@ -347,6 +350,17 @@ def test_a_locked_database_is_refused(tmp_path):
         other.execute("ROLLBACK")
         live.decide(TASKS.contexts[0, 0])
         assert live._stream("main").number == 1
+
+
+def test_a_snapshot_that_fails_takes_no_decision_back(tmp_path, monkeypatch):
+    with open_live(tmp_path / "live.db", snapshot_every=2) as live:
+        add_all(live)
+
+        def fail(*_):
+            raise InputError("the disk is full")
+
+        monkeypatch.setattr(live._store, "set_snapshot", fail)
+        assert [live.decide(TASKS.contexts[0, t]).id for t in range(3)] == [6, 7, 8]
 
 
 def test_a_full_disk_loses_nothing(tmp_path):
