@@ -1,15 +1,17 @@
 """The policy class that an agent fits to completed tables, on contexts or on the model's features of them."""
 
 import inspect
+from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from gents_gym.checks import InputError, TaskError, check_array
 from gents_gym.construct import get_policy, make_policy
-from gents_gym.likelihoods import Bernoulli
-from gents_gym.types import Completion, FeaturePolicyClass, Model, Policy, PolicyClass, TaskInfo
+from gents_gym.likelihoods import Bernoulli, Likelihood
+from gents_gym.types import Completion, FeaturePolicyClass, Model, Policy, PolicyClass, RewardFn, TaskInfo
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,9 +30,13 @@ class ChosenPolicy:
     policy_class: Any
     on_features: bool
 
+    @cached_property
+    def _takes_weights(self) -> bool:
+        return "weights" in inspect.signature(self.policy_class.fit).parameters
+
     def check_weights(self) -> None:
         """Raise unless the class can be fitted to tables with cells that do not count."""
-        if "weights" not in inspect.signature(self.policy_class.fit).parameters:
+        if not self._takes_weights:
             raise InputError(f"policy must have fit(..., weights) for a truncated horizon m, got {self.name}")
 
     def fit(self, tables: Completion, last: FittedPolicy | None) -> FittedPolicy:
@@ -66,11 +72,19 @@ def choose_policy(policy: str | PolicyClass | None, model: Model, info: TaskInfo
     its predictions are linear in, it is fitted on those.
     """
     has_features = model.context_features(np.zeros((1, info.context_dim), np.float32)) is not None
-    base = "logistic" if isinstance(info.likelihood, Bernoulli) else "least-squares"
     if policy is None:
-        policy = f"features(base={base})" if has_features else base
-    made = get_policy("policy", policy, info.reward_fn, info.likelihood)
-    on_features = isinstance(made, FeaturePolicyClass)
-    if on_features and not has_features:
+        base = "logistic" if isinstance(info.likelihood, Bernoulli) else "least-squares"
+        make = _kept if isinstance(info.reward_fn, Hashable) else _make
+        return make(f"features(base={base})" if has_features else base, info.reward_fn, info.likelihood)
+    chosen = _make(policy, info.reward_fn, info.likelihood)
+    if chosen.on_features and not has_features:
         raise InputError(f"policy must read contexts for a model without context features, got {policy!r}")
-    return ChosenPolicy(policy if isinstance(policy, str) else repr(policy), made, on_features)
+    return chosen
+
+
+def _make(policy: str | PolicyClass, reward_fn: RewardFn, likelihood: Likelihood) -> ChosenPolicy:
+    made = get_policy("policy", policy, reward_fn, likelihood)
+    return ChosenPolicy(policy if isinstance(policy, str) else repr(policy), made, isinstance(made, FeaturePolicyClass))
+
+
+_kept = lru_cache(_make)  # the default classes keep nothing of their fits, and live agents are reset for each decision

@@ -123,8 +123,8 @@ class Store:
     def write(self, stream: str, kind: str, **fields: Any) -> Event:
         """Write an event and return it; it is on disk then."""
         event = Event(0, time.time(), stream, kind, **fields)
-        with self._transaction():
-            seq = self._db.execute(INSERT, event[1:]).lastrowid
+        with self._speaking():
+            seq = self._db.execute(INSERT, event[1:]).lastrowid  # one statement is a transaction of its own
         return event._replace(seq=int(seq or 0))
 
     def events(self, stream: str | None = None, after: int = 0, kind: str | None = None) -> Iterator[Event]:
