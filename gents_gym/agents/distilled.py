@@ -1,6 +1,7 @@
 """An agent that plays as a small network says, which ``gents-gym distill`` trained to imitate a slower agent."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,13 +31,17 @@ class Distilled(Resettable):
         """Load the network."""
         self._network = load_network(self.path)
         self._name = self._network.config.model if self.model is None else self.model
+        if self.model is None and ":" in str(self._name):
+            raise InputError(f"model must be named, because a file never brings code: the network read {self._name}")
         check_model_name(self._name)
 
     @property
     def weight_files(self) -> list[Path]:
         """The files that decide what is played, for records."""
-        own = [Path(self.path) / name for name in (CONFIG, TENSORS)]
-        return own + [folder / name for folder in model_folders(self._name) for name in (MODEL_CONFIG, MODEL_TENSORS)]
+        own, folders = [Path(self.path) / name for name in (CONFIG, TENSORS)], list[Path]()
+        with suppress(InputError):  # "exact", or a model of the user's own
+            folders = model_folders(self._name)
+        return own + [folder / name for folder in folders for name in (MODEL_CONFIG, MODEL_TENSORS)]
 
     def check(self, info: TaskInfo) -> None:
         """Raise unless model and network fit tasks like the first of these."""
