@@ -54,11 +54,11 @@ def test_files_are_whole_or_refused(network, inputs, tmp_path):
     tensors, config = tmp_path / "network.safetensors", tmp_path / "config.json"
     data = tensors.read_bytes()
     tensors.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    with pytest.raises(InputError, match="network.safetensors' is damaged"):
+    with pytest.raises(InputError, match=r"network\.safetensors' is damaged"):
         load_network(tmp_path)
     tensors.write_bytes(data)
     config.write_text(config.read_text().replace("greedy", "gready"))
-    with pytest.raises(InputError, match="config.json' is damaged"):
+    with pytest.raises(InputError, match=r"config\.json' is damaged"):
         load_network(tmp_path)
     config.write_text("{}")
     with pytest.raises(InputError, match="must be a folder of gents-gym distill"):
