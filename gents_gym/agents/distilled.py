@@ -1,7 +1,6 @@
 """An agent that plays as a small network says, which ``gents-gym distill`` trained to imitate a slower agent."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,10 +10,8 @@ from gents_gym.agents.ahead import Ahead, draw_actions
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.on_model import BeliefHolder, first_task
 from gents_gym.checks import InputError, check_rngs
-from gents_gym.models.distilled import CONFIG, TENSORS, load_network, summarise
-from gents_gym.models.load import check_model_name, model_folders
-from gents_gym.models.sequence import CONFIG as MODEL_CONFIG
-from gents_gym.models.sequence import TENSORS as MODEL_TENSORS
+from gents_gym.models.distilled import load_network, network_files, summarise
+from gents_gym.models.load import check_model_name
 from gents_gym.randomness import Draws
 from gents_gym.types import TaskInfo
 
@@ -38,10 +35,7 @@ class Distilled(Resettable):
     @property
     def weight_files(self) -> list[Path]:
         """The files that decide what is played, for records."""
-        own, folders = [Path(self.path) / name for name in (CONFIG, TENSORS)], list[Path]()
-        with suppress(InputError):  # "exact", or a model of the user's own
-            folders = model_folders(self._name)
-        return own + [folder / name for folder in folders for name in (MODEL_CONFIG, MODEL_TENSORS)]
+        return network_files(self.path, self._name)
 
     def check(self, info: TaskInfo) -> None:
         """Raise unless model and network fit tasks like the first of these."""
