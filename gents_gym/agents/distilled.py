@@ -11,10 +11,8 @@ from gents_gym.agents.base import Resettable
 from gents_gym.agents.live import Live, find_live, spread
 from gents_gym.agents.on_model import BeliefHolder, first_task
 from gents_gym.checks import InputError, check_rngs
-from gents_gym.models.distilled import CONFIG, TENSORS, load_network, summarise
-from gents_gym.models.load import check_model_name, model_folders
-from gents_gym.models.sequence import CONFIG as MODEL_CONFIG
-from gents_gym.models.sequence import TENSORS as MODEL_TENSORS
+from gents_gym.models.distilled import load_network, network_files, summarise
+from gents_gym.models.load import check_model_name
 from gents_gym.randomness import Draws
 from gents_gym.types import Feedback, TaskInfo
 
@@ -31,13 +29,14 @@ class Distilled(Resettable):
         """Load the network."""
         self._network = load_network(self.path)
         self._name = self._network.config.model if self.model is None else self.model
+        if self.model is None and ":" in str(self._name):
+            raise InputError(f"model must be named, because a file never brings code: the network read {self._name}")
         check_model_name(self._name)
 
     @property
     def weight_files(self) -> list[Path]:
         """The files that decide what is played, for records."""
-        own = [Path(self.path) / name for name in (CONFIG, TENSORS)]
-        return own + [folder / name for folder in model_folders(self._name) for name in (MODEL_CONFIG, MODEL_TENSORS)]
+        return network_files(self.path, self._name)
 
     def check(self, info: TaskInfo) -> None:
         """Raise unless model and network fit tasks like the first of these."""
