@@ -6,6 +6,7 @@
 #   make lowest     tests with every dependency at its lower bound, in .venv-lowest
 #   make libraries  RLlib, torchrl, tianshou and skrl train, and coba plays, each in its own .venv-<library>
 #   make torture    kill commands and tamper with their files for an hour (make slow: a minute)
+#   make kills      kill a process that decides and learns live 200 times (make slow: 10 times)
 # Each sets up .venv first where it is missing or out of date, and needs Python 3.11 or newer alone.
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ DEMO := results/demo-$(shell date +%Y%m%d-%H%M%S)
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint bench slow lowest libraries torture
+.PHONY: demo test lint bench slow lowest libraries torture kills
 .DELETE_ON_ERROR:
 
 demo: .venv/core.stamp
@@ -38,8 +39,12 @@ bench: .venv/dev.stamp
 torture: .venv/dev.stamp
 	$(BIN)/python tests/torture.py --seconds $(or $(SECONDS_OF_TORTURE),3600)
 
+kills: .venv/dev.stamp
+	$(BIN)/python tests/live/kills.py --kills $(or $(KILLS),200)
+
 slow: .venv/dev.stamp lowest libraries
 	$(MAKE) torture SECONDS_OF_TORTURE=60
+	$(MAKE) kills KILLS=10
 	$(BIN)/gents-gym reproduce main --scale small --out results/slow-$(shell date +%Y%m%d-%H%M%S)
 
 # torch stays at the version of constraints.txt: each version is a download of gigabytes. TORCH=2.6.0 tries another.

@@ -143,9 +143,12 @@ def _is_builtin(found: Any) -> bool:
     return str(getattr(found, "__module__", "")).partition(".")[0] in sys.stdlib_module_names
 
 
+_signature = functools.lru_cache(inspect.signature)  # agents that are reset often make policy classes often
+
+
 def _parameters(kind: str, name: str, constructor: Any) -> Mapping[str, inspect.Parameter]:
     try:
-        return inspect.signature(constructor).parameters
+        return _signature(constructor).parameters
     except (TypeError, ValueError):  # some builtins have no signature, and what is no callable has none either
         raise InputError(f"{kind} {name!r} must name a class or function, got {constructor!r}") from None
 

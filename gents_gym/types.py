@@ -428,6 +428,13 @@ class RandomisedAgent(Protocol):
 
 
 @runtime_checkable
+class VotingAgent(RandomisedAgent, Protocol):
+    """A randomised agent without a formula: its probabilities are shares of votes, each of which costs a decision."""
+
+    votes: int
+
+
+@runtime_checkable
 class Fittable(Protocol):
     """An agent with something to fit to historical rows before it plays."""
 
@@ -622,6 +629,22 @@ class DrawsMeans(Protocol):
         """Return one completed table of each task and the mean rewards behind it, (B, T, A).
 
         The arguments are as in :meth:`Belief.complete`.
+        """
+        ...
+
+
+@runtime_checkable
+class LiveBelief(Belief, Protocol):
+    """A belief that can be used without end: what live use asks for beyond :class:`Belief`."""
+
+    def reseed(self, rngs: Sequence[np.random.Generator]) -> None:
+        """Draw from these generators from now on, one per task."""
+        ...
+
+    def forget(self, rows: int) -> None:
+        """Drop the first rows of every task; what was learned from them stays.
+
+        The rows behind them are renumbered from 0. Outcomes that are missing in dropped rows cannot arrive any more.
         """
         ...
 

@@ -1,17 +1,26 @@
 """Every example runs as it stands, at a tiny size."""
 
+import contextlib
 import importlib.util
+import os
+import socket
 import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from gents_gym import TaskInfo
+from gents_gym import TaskInfo, read_decisions
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+FOLDER = Path(__file__).parent.parent / "examples"
+EXAMPLES = [
+    path for path in sorted(FOLDER.glob("*.py")) if not path.name.startswith("serve")
+]  # those have a test below
 SIZES = ["--tasks", "3", "--horizon", "20"]
 OWN_SIZES = {
     "constrained.py": ["--tasks", "2", "--horizon", "5"],
@@ -41,6 +50,60 @@ def test_example_runs(path, tmp_path):
     assert any(
         word in done.stdout for word in ("regret", "nats per step", "clicks on the first article", "clicks per visitor")
     )
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+@contextlib.contextmanager
+def serving(store, environment):
+    """Run the server in a process of its own, and yield its address once it answers."""
+    port = free_port()
+    server = subprocess.Popen(
+        [sys.executable, FOLDER / "serve.py", store, "--agent", "greedy", "--port", str(port)],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        for _ in range(600):
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
+                break
+            assert server.poll() is None, server.stderr.read()
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.communicate(timeout=60)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("fastapi") is None, reason="fastapi is not installed")
+def test_the_server_and_its_client(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    make_client = importlib.import_module("serve_client").Client
+    store, environment = tmp_path / "live.db", {**os.environ, "GENTS_GYM_TOKEN": "secret"}
+    with serving(store, environment) as url:
+        command = [sys.executable, FOLDER / "serve_client.py", "--url", url, "--horizon", "5"]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "clicks per visitor" in done.stdout
+        client = make_client(url, "secret")
+        made = client("POST", "/decide", context=[0.0] * 5, available=["item-2"])
+        assert made == {"id": made["id"], "action": "item-2", "probability": 1.0}
+        asked = {"context": [0.0] * 4}
+        for sender, body, status, message in (
+            (make_client(url, "guess"), asked, 401, "the header must be"),
+            (client, asked, 400, "context must have shape (D,)=(5,), got (4,)"),
+            (client, {"available": []}, 422, "context"),
+        ):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                sender("POST", "/decide", **body)
+            assert refused.value.code == status
+            assert message in refused.value.read().decode()
+    assert len(read_decisions(store)) == 5
 
 
 def test_there_are_examples():

@@ -44,15 +44,16 @@ ALLOWED = {  # beside itself
     "evaluation": COMMON | {"envs", "models", "policies", "gents_gym"},
     "calibration": COMMON | {"models"},
     "report": LEAVES | {"types", "evaluation"},
+    "live": COMMON | {"models"},  # agents by their ids alone
     "offline": COMMON | {"logs", "models", "report"},
     "inspection": COMMON | {"agents", "evaluation", "report"},
     "tuning": COMMON | {"models", "agents", "evaluation", "report"},
     "experiments": COMMON | {"models", "training", "evaluation", "report", "tuning"},
-    "bench": COMMON | {"tasks", "envs", "models", "training", "policies", "agents", "evaluation"},
+    "bench": COMMON | {"tasks", "envs", "models", "training", "policies", "agents", "evaluation", "live"},
     "testing": COMMON | {"envs", "models", "evaluation"},
     "cli": COMMON
     | {"tasks", "models", "training", "evaluation", "report", "experiments"}
-    | {"bench", "calibration", "inspection", "logs", "offline", "theory", "tuning", "gents_gym"},
+    | {"bench", "calibration", "inspection", "live", "logs", "offline", "theory", "tuning", "gents_gym"},
     "__init__": COMMON | {"envs", "evaluation", "start", "testing"},
 }
 
@@ -101,6 +102,8 @@ TESTED_ELSEWHERE = {  # modules without a test file of their own name, and the f
     "evaluation/sealed.py": "evaluation/test_store.py",
     "experiments/": "experiments/test_reproduce.py",
     "inspection/reasons.py": "inspection/test_record.py",
+    "live/store.py": "live/test_live.py",
+    "live/streams.py": "live/test_live.py",
     "logs/describe.py": "cli/test_train.py",
     "logs/encoding.py": "logs/test_record.py",
     "logs/roles.py": "logs/test_record.py",

@@ -11,11 +11,12 @@ DEFAULT = Sizes()
 
 def run_benchmarks(sizes: Sizes = DEFAULT) -> dict[str, float | None]:
     """Return the ratios by name, with the rates and times behind them; None where a library is absent."""
+    from gents_gym.bench.live import measure_live
     from gents_gym.bench.training import measure_training  # torch and scikit-learn: heavy
     from gents_gym.bench.ts_gen import measure_ts_gen
 
-    parts = (measure_suite, measure_sb3, measure_ts_gen, measure_training, measure_workers, measure_startup)
-    return {name: value for part in parts for name, value in part(sizes).items()}
+    parts = (measure_suite, measure_sb3, measure_ts_gen, measure_live, measure_training, measure_workers)
+    return {name: value for part in (*parts, measure_startup) for name, value in part(sizes).items()}
 
 
 def tabulate(found: dict[str, float | None]) -> str:

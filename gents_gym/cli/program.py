@@ -22,6 +22,7 @@ from gents_gym.cli.data import Data
 from gents_gym.cli.distill import Distill
 from gents_gym.cli.evaluate import Compare, Evaluate, Report, Reproduce
 from gents_gym.cli.inspect import Inspect
+from gents_gym.cli.live import LiveExport
 from gents_gym.cli.models import MeasureLosses
 from gents_gym.cli.news import NewsCommands, NewsPrepare
 from gents_gym.cli.offline import Offline
@@ -64,15 +65,20 @@ class Bench:
 
     json: bool = False
     """Print one JSON object instead of a table."""
+    live: tuple[int, ...] = (100, 1000)
+    """Numbers of decisions after which live agents are timed."""
 
     def run(self) -> None:
         """Measure and print."""
         from rich.console import Console
 
         from gents_gym.bench.benchmarks import run_benchmarks, tabulate
+        from gents_gym.bench.timing import Sizes
 
+        if not self.live or min(self.live) < 1:
+            raise InputError(f"live must be numbers from 1 on, got {self.live}")
         with Console(stderr=True).status("measuring"):
-            found = run_benchmarks()
+            found = run_benchmarks(Sizes(live=self.live))
         print(json.dumps(found, indent=2) if self.json else tabulate(found))
 
 
@@ -87,6 +93,7 @@ Command = (
     | Annotated[Train, subcommand("train")]
     | Annotated[Data, subcommand("data")]
     | Annotated[Offline, subcommand("offline")]
+    | Annotated[LiveExport, subcommand("live")]
     | Annotated[Tune, subcommand("tune")]
     | Annotated[Distill, subcommand("distill")]
     | Annotated[MeasureLosses, subcommand("losses")]

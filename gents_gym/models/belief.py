@@ -354,6 +354,14 @@ class ActionBelief:
         self._info = replace(info, action_features=features, n_actions=features.shape[1], texts=None)
         self._ledger.widen(features.shape[1])
 
+    def reseed(self, rngs: Sequence[np.random.Generator]) -> None:
+        """Draw from these generators from now on, one per task."""
+        self._rngs = check_rngs(rngs, len(self._info))
+
+    def forget(self, rows: int) -> None:
+        """Drop the first rows of every task; what was learned from them stays."""
+        self._ledger.forget(rows)
+
     def state(self) -> dict[str, np.ndarray]:
         """Return all that was observed and concluded as plain arrays."""
         leaves = (np.asarray(leaf).copy() for leaf in tree_leaves(self._state))

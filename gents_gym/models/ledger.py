@@ -106,6 +106,18 @@ class Ledger:
         """Admit so many actions."""
         self._n_actions = n_actions
 
+    def forget(self, rows: int) -> None:
+        """Drop the first rows of every task, those that are made; the others are numbered from 0 again."""
+        if self.n_known or self._horizon is not None:
+            raise InputError("rows can be forgotten only if neither the horizon nor contexts to come are known")
+        if check_integer("rows", rows, 0) > self.time:
+            raise InputError(f"rows must be at most the {self.time} made so far, got {rows}")
+        for name in (*KEPT, "rows"):
+            array = getattr(self, name)
+            array[:, : self.time - rows] = array[:, rows : self.time].copy()
+            array[:, self.time - rows : self.time] = 0  # as if they were never made
+        self.time, self._current = self.time - rows, -1
+
     def state(self) -> dict[str, np.ndarray]:
         """Return the rows so far as plain arrays."""
         return {name: getattr(self, name)[:, : self.time].copy() for name in KEPT}

@@ -1,10 +1,14 @@
+import itertools
+
 import pytest
 
 from gents_gym.bench import sb3, suite, ts_gen
 from gents_gym.bench.benchmarks import run_benchmarks, tabulate
 from gents_gym.bench.timing import Rates, Sizes, compete
 
-TINY = Sizes(rounds=2, tasks=4, trained=5, batch=4, horizon=12, decisions=3, evaluated=2, starts=1, large=4)
+TINY = Sizes(
+    rounds=2, tasks=4, trained=5, batch=4, horizon=12, decisions=3, evaluated=2, starts=1, large=4, live=(3, 6), timed=2
+)
 KEYS = (
     "ts_gen_batch_speedup",
     "ts_gen_paper_batch_speedup",
@@ -75,6 +79,14 @@ def test_ts_gen_is_measured_against_the_plain_implementation(found):
     assert all(found[key] > 0 for key in KEYS)
     assert found["peak_memory_mib"] > 100  # torch alone is more
     assert {f"ts_gen_exponent_{letter}" for letter in "TAmM"} <= found.keys()
+
+
+def test_live_decisions_are_measured_against_the_bare_agent(found):
+    for agent, n in itertools.product(("ts_gen", "gen_kg", "greedy"), TINY.live):
+        times = {clock: found[f"live_{agent}_{n}_{clock}_milliseconds"] for clock in ("bare", "decide", "commit")}
+        assert 0 < times["commit"] < times["decide"]
+        assert found[f"live_{agent}_{n}_vs_bare"] < times["decide"] / times["bare"]
+    assert found["live_ts_gen_6_votes_vs_bare"] > 1
 
 
 def test_a_missing_library_is_said(monkeypatch):

@@ -500,3 +500,42 @@ def test_what_is_completed_and_expected_from_a_state_of_nan_names_the_task(name,
         with pytest.raises(TaskError, match=r"must be (finite|probabilities).*got nan") as caught:
             ask(np.zeros((B, 5), np.float32))
         assert caught.value.position == 1
+
+
+def lively():
+    """Return a belief without a horizon after nine rows, some of them open."""
+    rng = np.random.default_rng(1)
+    info = TaskInfo(rng.normal(size=(B, A, 1)).astype(np.float32), A, D)
+    belief = ActionBelief(Walk(), info, [np.random.default_rng(i) for i in range(B)], BANK)
+    for t in range(9):
+        belief.decide(rng.normal(size=(B, D)), rng.integers(A, size=B))
+        tasks = np.flatnonzero(rng.random(B) < 0.7)
+        belief.observe(Feedback(tasks, np.full(len(tasks), t), rng.integers(2, size=len(tasks))))
+    return belief
+
+
+def drawn(belief, context, **options):
+    belief.reseed([np.random.default_rng(10 + i) for i in range(B)])
+    return belief.complete(context, 5, 2, **options)
+
+
+def test_what_is_forgotten_leaves_what_was_learned():
+    whole, short = lively(), lively()
+    short.forget(4)
+    context = np.ones((B, D), np.float32)
+    np.testing.assert_array_equal(short.expected(context), whole.expected(context))
+    table, expected = drawn(short, context, contexts="bank"), drawn(whole, context, contexts="bank")
+    for name in ("contexts", "outcomes", "weights"):
+        np.testing.assert_array_equal(getattr(table, name), getattr(expected, name)[:, :, 4:])
+    for belief in (short, whole):
+        belief.decide(context, np.zeros(B, np.int64))
+    other = ActionBelief(Walk(), short._info, [np.random.default_rng(i) for i in range(B)], BANK)
+    other.restore(short.state())
+    assert all(np.array_equal(part, other.state()[name]) for name, part in short.state().items())
+    late = np.arange(B)
+    short.observe(Feedback(late, np.full(B, 5), np.ones(B)))
+    whole.observe(Feedback(late, np.full(B, 9), np.ones(B)))
+    np.testing.assert_array_equal(short.expected(context), whole.expected(context))
+    assert not short._ledger.outcomes[:, 6:].any()  # nothing is left of rows that moved
+    with pytest.raises(InputError, match="rows must be at most the 6 made so far, got 7"):
+        short.forget(7)

@@ -1,0 +1,1 @@
+"""One agent in use: decisions and late outcomes, kept in SQLite."""

@@ -1,0 +1,290 @@
+"""One agent in use: decisions as they are asked for, outcomes as they arrive, everything on disk."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+from gents_gym.checks import InputError, check_array, check_choice, check_flag, check_integer, check_type
+from gents_gym.construct import agent_options
+from gents_gym.files import digest
+from gents_gym.likelihoods import make_likelihood
+from gents_gym.live.store import Event, Store, pack
+from gents_gym.live.streams import Setting, Stream
+from gents_gym.models.load import resolve_model
+from gents_gym.specs import parse_spec
+from gents_gym.types import Model, RewardFn, TaskInfo, identity
+
+MAIN = "main"  # the stream that is meant if none is named
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to play now."""
+
+    id: int  # to name when its outcome arrives
+    action: str
+    probability: float | None  # with which it was played; None: the agent has no formula, and votes were not asked for
+
+
+class Live:
+    """An agent that decides and learns, kept in one file; a restart goes on as if nothing had happened.
+
+    Every call that changes something is on disk before it returns. One process writes a store at a time;
+    its threads may share a ``Live``.
+    """
+
+    def __init__(
+        self,
+        store: str | Path,
+        agent: str = "ts-gen(m=64)",
+        model: Any = "filter",
+        *,
+        seed: int = 0,
+        window: int = 10_000,
+        snapshot_every: int | None = 1000,
+        encode: Callable[[str], Any] | None = None,
+        reward_fn: RewardFn = identity,
+        likelihood: str = "bernoulli",
+    ) -> None:
+        """Open a store, or go on with it.
+
+        Args:
+            store: The SQLite file; it is made if it does not exist.
+            agent: An agent on a model, with its options: "ts-gen(m=64)", "greedy", "bayes-ucb(discount=0.999)".
+            model: The model, its id, its preset or its folder.
+            seed: Where the agent's random numbers come from, with the stream and the number of a decision.
+            window: Rows of decisions that policies are fitted to, the latest; what a model has learned stays.
+            snapshot_every: Decisions of a stream after which its state is kept; None: only by :meth:`snapshot`.
+            encode: From an action's text to its features, for :meth:`add` with ``text``.
+            reward_fn: R, from outcomes to rewards; hand in the same one after a restart.
+            likelihood: What an outcome is: "bernoulli", "gaussian" or "categorical(C)"; a model that is an object
+                knows it.
+        """
+        self._lock = threading.RLock()
+        self._given: dict[str, Any] = {
+            "agent": _check_agent(agent),
+            "seed": check_integer("seed", seed, 0),
+            "window": check_integer("window", window, 1),
+        }
+        self._model, self._encode, self._reward_fn = model, encode, reward_fn
+        self._likelihood = make_likelihood(likelihood)
+        self._every = None if snapshot_every is None else check_integer("snapshot_every", snapshot_every, 1)
+        self._setting: Setting | None = None
+        self._streams: dict[str, Stream] = {}
+        self._store = Store(store)
+        try:
+            self._check_facts()
+        except BaseException:
+            self._store.close()
+            raise
+
+    def _check_facts(self) -> None:
+        """Raise unless the store is of this agent; a new one is marked as such."""
+        facts = self._store.facts()
+        if "agent" not in facts:
+            self._store.set_facts(self._given)
+        for name, value in self._given.items():
+            if facts.get(name, value) != value:
+                raise InputError(f"store must be of {name} {value!r}, got '{self._store.path}' of {facts[name]!r}")
+        if "model" in facts:
+            self._setting = self._make_setting(facts["action_dim"], facts["context_dim"])
+
+    def _make_setting(self, action_dim: int, context_dim: int) -> Setting:
+        """Return what streams share, with the model for these sizes, or raise unless it is the store's."""
+        model = self._find_model(action_dim, context_dim)
+        if self._store.facts().get("model", own := fingerprint(model)) != own:
+            rule = "model must be the one that the store was begun with"
+            raise InputError(f"{rule}, got {self._model!r} for '{self._store.path}', which has other weights")
+        given = self._given
+        return Setting(given["agent"], model, context_dim, given["seed"], given["window"], self._reward_fn)
+
+    def _find_model(self, action_dim: int, context_dim: int) -> Model:
+        features = np.zeros((1, 1, action_dim), np.float32)
+        return resolve_model(self._model, TaskInfo(features, 1, context_dim, likelihood=self._likelihood))
+
+    def add(self, action: str, features: Any = None, *, text: str | None = None, stream: str = MAIN) -> None:
+        """Let an action be played from now on, with the model's prior for its features.
+
+        Args:
+            action: Its name, new in the stream.
+            features: Z, (F,).
+            text: In the place of features, for ``encode``.
+            stream: The stream it belongs to.
+        """
+        with self._lock:
+            one = self._stream(stream)
+            if check_type("action", action, str) in one.actions:
+                state = "is there already" if one.live[one.actions[action]] else "was retired"
+                raise InputError(f"action must be a new name in stream {stream!r}, got {action!r}, which {state}")
+            if (features is None) == (text is None):
+                raise InputError("features or text must be given, one of them")
+            if text is not None:
+                if self._encode is None:
+                    raise InputError("encode must be given to Live for actions with a text, got None")
+                features = self._encode(check_type("text", text, str))
+            size = self._store.facts().get("action_dim", -1)
+            vector = check_array("features", features, "(F,)", (size,))
+            if size < 0:
+                self._store.set_facts({"action_dim": len(vector)})
+            self._happen(one, "add", action=action, vector=pack(vector, np.float32), text=text)
+
+    def retire(self, action: str, *, stream: str = MAIN) -> None:
+        """Never play an action again; outcomes of its decisions are still learned from."""
+        with self._lock:
+            one = self._stream(stream)
+            if not one.live[self._number(one, action)]:
+                raise InputError(f"action must not be retired already, got {action!r}")
+            self._happen(one, "retire", action=action)
+
+    def decide(self, context: Any, available: Any = None, *, votes: bool = False, stream: str = MAIN) -> Decision:
+        """Return what to play in a context.
+
+        Args:
+            context: X, (D,).
+            available: Names of the actions to choose from; None: all that are not retired.
+            votes: Whether an agent without a formula finds the action's probability by votes, which takes
+                many times as long.
+            stream: The stream.
+        """
+        with self._lock:
+            one = self._stream(stream)
+            votes = check_flag("votes", votes)
+            size = -1 if self._setting is None else self._setting.context_dim
+            vector = check_array("context", context, "(D,)", (size,))
+            mask = self._mask(one, available)
+            setting = self._setting or self._make_setting(len(one.features[0]), len(vector))
+            with self._changing(one):
+                one.setting = setting
+                number, probability = one.choose(vector, mask, votes)
+            if self._setting is None:  # the first decision of the store: from now on it has a model
+                self._store.set_facts({"context_dim": len(vector), "model": fingerprint(setting.model)})
+                self._setting = setting
+            action = list(one.actions)[number]
+            event = self._happen(
+                one,
+                "decide",
+                action=action,
+                vector=pack(vector, np.float32),
+                mask=pack(mask, np.uint8),
+                probability=probability,
+            )
+            if self._every is not None and one.number % self._every == 0:
+                with suppress(InputError):  # the decision is made; what is wrong with the disk, the next call will say
+                    self.snapshot(stream)
+            return Decision(event.seq, action, probability)
+
+    def outcome(self, decision: int, value: float) -> None:
+        """Learn the outcome of a decision; it may arrive late, and in any order, once."""
+        with self._lock:
+            made = self._store.find(check_integer("decision", decision, 1))
+            if made is None:
+                raise InputError(f"decision must be the id of one that was made, got {decision}")
+            if self._store.has_outcome(decision):
+                raise InputError(f"an outcome must arrive once for each decision, got a second one of {decision}")
+            one = self._stream(made.stream)
+            number = check_array("value", value, "()", ())
+            one.shared.model.likelihood.check("value", number)
+            self._happen(one, "outcome", action=made.action, decision=decision, value=float(number))
+
+    def snapshot(self, stream: str | None = None) -> None:
+        """Keep the state of a stream, or of all, so that a restart has less to go through."""
+        with self._lock:
+            known = self._store.streams()
+            for name in known if stream is None else [check_choice("stream", stream, known)]:
+                one = self._stream(name)
+                self._store.set_snapshot(name, one.seq, one.state())
+
+    def close(self) -> None:
+        """Close the store."""
+        with self._lock:
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the store."""
+        self.close()
+
+    @contextmanager
+    def _changing(self, stream: Stream) -> Iterator[None]:
+        """Read the stream again when it is used next, if changing it fails."""
+        try:
+            yield
+        except BaseException:
+            self._streams.pop(stream.name, None)
+            raise
+
+    def _happen(self, stream: Stream, kind: str, **fields: Any) -> Event:
+        """Write an event, and take it into account."""
+        with self._changing(stream):
+            event = self._store.write(stream.name, kind, **fields)
+            stream.apply(event)
+        return event
+
+    def _stream(self, name: str) -> Stream:
+        """Return a stream as its events have left it."""
+        check_type("stream", name, str)
+        if name in self._streams:
+            return self._streams[name]
+        stream = self._replay(name)
+        if stream.seq:  # else it is just a name
+            self._streams[name] = stream
+        return stream
+
+    def _replay(self, name: str) -> Stream:
+        """Return a stream, from its latest snapshot and the events since."""
+        stream = Stream(name, self._setting)
+        kept = self._store.snapshot(name)
+        if kept is not None:
+            added = self._store.events(name, kind="add")
+            stream.restore(*kept, (event for event in added if event.seq <= kept[0]))
+        for event in self._store.events(name, stream.seq):
+            stream.apply(event)
+        return stream
+
+    def _number(self, stream: Stream, action: Any) -> int:
+        if not isinstance(action, str) or action not in stream.actions:
+            raise InputError(f"action must be one of stream {stream.name!r}, got {action!r}")
+        return stream.actions[action]
+
+    def _mask(self, stream: Stream, available: Any) -> np.ndarray:
+        """Return which actions can be played, (A,), or raise if there are none."""
+        mask = stream.live.copy()
+        if available is not None:
+            if isinstance(available, str) or not isinstance(available, Iterable):
+                raise InputError(f"available must be a list of actions, got {available!r}")
+            chosen = {action: self._number(stream, action) for action in available}
+            if retired := [action for action, i in chosen.items() if not mask[i]]:
+                raise InputError(f"available must be actions that are not retired, got {retired[0]!r}")
+            mask = np.zeros_like(mask)
+            mask[list(chosen.values())] = True
+        if not mask.any():
+            raise InputError(f"at least one action must be available in stream {stream.name!r}, got none: add some")
+        return mask
+
+
+def _check_agent(agent: Any) -> str:
+    """Return an agent's spec, or raise unless it is one on a model, which is named apart."""
+    name, options = parse_spec(check_type("agent", agent, str))
+    if "model" not in agent_options(name):
+        raise InputError(f"agent must be one on a model for live use, got {agent!r}")
+    if "model" in options:
+        raise InputError(f"agent must be given without its model, which is an argument of its own, got {agent!r}")
+    return str(agent)
+
+
+def fingerprint(model: Model) -> str:
+    """Return what a store knows a model by: its class, and the sha256 of its weights if it has some."""
+    kind = f"{type(model).__module__}:{type(model).__qualname__}"
+    if not isinstance(model, torch.nn.Module):
+        return kind
+    weights = model.state_dict()
+    return f"{kind} {', '.join(weights)} {digest(*(tensor.cpu().numpy() for tensor in weights.values()))}"
