@@ -1,6 +1,7 @@
 """Every example runs as it stands, at a tiny size."""
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,7 @@ def test_example_runs(path, tmp_path):
         capture_output=True,
         text=True,
         cwd=tmp_path,
+        env={**os.environ, "TASKS": "3", "HORIZON": "20"},  # of the notebook
         check=False,
     )
     assert done.returncode == 0, done.stderr
