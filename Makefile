@@ -36,7 +36,7 @@ lint: .venv/dev.stamp
 
 docs: .venv/docs.stamp
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "The site: site/index.html"
+	@echo "The site: site/index.html; with search: $(BIN)/python -m http.server -d site"
 
 notebook: .venv/docs.stamp
 	mkdir -p results

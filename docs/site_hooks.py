@@ -3,6 +3,7 @@
 MkDocs calls these functions while it builds (``hooks`` in mkdocs.yml).
 """
 
+import dataclasses
 import importlib
 import inspect
 import posixpath
@@ -38,6 +39,7 @@ GROUPS = {  # of public names, in the order of the reference
 }
 MORE = "More"  # public names that no group above lists
 ROLE = re.compile(r":(?:class|func|meth|mod|attr):(?=<code>)")
+FIELD = re.compile(r"^    (\w+): ([^#=\n]+?)(?: = ([^#\n]+?))?  # (.+)$", re.MULTILINE)  # of a dataclass
 LINK = re.compile(r"\]\((?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)")
 
 
@@ -143,20 +145,38 @@ def _api_index() -> str:
 
 
 def _api_page(name: str) -> str:
-    path = _path(name)
+    path, found = _path(name), getattr(gents_gym, name)
     example = _api_examples().get(name, "")
     parts = [f"# gents_gym.{name}\n", f"::: {path}\n"]
-    if inspect.ismodule(getattr(gents_gym, name)):
+    if inspect.ismodule(found):
+        parts[1] += "    options:\n      members: false\n"
         module = importlib.import_module(path)
         members = [f"{getattr(module, each).__module__}.{each}" for each in module.__all__]
         parts += [f"::: {each}\n" for each in members]
+    if fields := FIELD.findall(inspect.getsource(found)) if dataclasses.is_dataclass(found) else []:
+        rows = "\n".join(f"| `{each}` | {comment.replace('|', chr(92) + '|')} |" for each, _, _, comment in fields)
+        parts.append(f"| field | |\n|---|---|\n{rows}\n")
     if example:
         parts.insert(1, f"{example}\n")
     return "\n".join(parts)
 
 
 def _api_examples() -> dict[str, str]:
-    """Return the section of docs/api_examples.md for each name."""
-    page = TOP / "docs" / "api_examples.md"
-    sections = re.split(r"^## (\w+)\n", page.read_text(), flags=re.MULTILINE) if page.exists() else [""]
-    return dict(zip(sections[1::2], sections[2::2], strict=True))
+    """Return the section of docs/api_examples.md for each name, with the page's first lines that it needs."""
+    text = (TOP / "docs" / "api_examples.md").read_text()
+    first, *sections = re.split(r"^## (\w+)\n", text, flags=re.MULTILINE)
+    lines = re.findall(r"^(?:import .*|\w+ = .*)$", first, flags=re.MULTILINE)
+    return {name: _with_lines(lines, section) for name, section in zip(sections[::2], sections[1::2], strict=True)}
+
+
+def _with_lines(lines: list[str], section: str) -> str:
+    """Put the lines that define names of a section's code at its beginning."""
+    names = [line.split(" = ")[0].split()[-1] for line in lines]
+    defined = {name for name in names if f"{name} = " in section}
+    needed = [
+        line
+        for line, name in zip(lines, names, strict=True)
+        if name not in defined and re.search(rf"(?<![\w.\"]){name}\.", section)
+    ]
+    head = "\n".join(needed) + ("\n\n" if needed else "")
+    return section.replace("```python\n", f"```python\n{head}", 1)
