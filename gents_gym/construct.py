@@ -1,4 +1,4 @@
-"""From an id and options to an object: agents, policy classes and task distributions.
+"""Makes agents, policy classes and task distributions from an id and options.
 
 ``package.module:Class`` is for what the user types or passes: naming a module imports it. What is read from a file goes
 through :func:`gents_gym.specs.check_registered` first.

@@ -1,4 +1,4 @@
-"""Whole files or none: bytes go to a temporary name first and take the real one when they are on disk.
+"""Writes files whole or not at all: bytes go to a temporary name, which is renamed when they are on disk.
 
 A run that fills a folder keeps its plan there, so that a killed one can go on.
 """

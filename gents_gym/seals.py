@@ -1,4 +1,4 @@
-"""Checksums of files: each holds its own sha256, and a JSON file also those of the files that it describes.
+"""Seals files with checksums: each holds its own sha256, and a JSON file also those of the files it describes.
 
 A file's own sha256 is that of its bytes with zeros in the place of the sha256. Every byte counts, whatever the format.
 """

@@ -1,4 +1,4 @@
-"""Claims: what the paper says, the one contrast that tests it, and what records and losses say of it."""
+"""Tests claims of the paper: each has one contrast that is measured on records or losses."""
 
 import math
 from collections.abc import Mapping

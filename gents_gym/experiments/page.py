@@ -1,4 +1,4 @@
-"""What an experiment found, in words: claims, records, losses and times in, Markdown out."""
+"""Writes the page of an experiment as Markdown, from claims, records, losses and times."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where experiments are played and how much: the settings with their models, a user's corpus and models, the scales."""
+"""Lists the settings with their models, a user's corpus and models, and the scales of experiments."""
 
 import re
 from collections.abc import Mapping

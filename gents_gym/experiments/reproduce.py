@@ -1,4 +1,4 @@
-"""Running an experiment: a name and a scale in, its evaluation, figures and page in a folder out."""
+"""Runs an experiment at a scale: its evaluation, figures and page go to a folder."""
 
 import shlex
 import time

@@ -1,4 +1,4 @@
-"""What policy classes for binary outcomes share: checked tables in, policies that predict probabilities out."""
+"""Holds what policy classes for binary outcomes share: checks of tables, and policies that predict probabilities."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The constrained policy class: complete tables in, policies out that treat two groups of contexts alike."""
+"""Fits policies that treat two groups of contexts alike."""
 
 import inspect
 from collections.abc import Sequence

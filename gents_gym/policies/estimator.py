@@ -1,4 +1,4 @@
-"""Any scikit-learn estimator as a policy class: complete tables in, one fitted estimator per task and action out."""
+"""Uses any scikit-learn estimator as a policy class: one fitted estimator for each task and action."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""The MLP policy class: complete tables in, one small network per task and action out."""
+"""Fits a small network for each task and action."""
 
 from dataclasses import dataclass
 from typing import ClassVar

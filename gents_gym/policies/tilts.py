@@ -1,4 +1,4 @@
-"""The compiled search for tilts: predicted rewards in, tilts out that keep a constraint and lose little reward."""
+"""Compiles the search for tilts of predicted rewards that satisfy a constraint and lose little reward."""
 
 import numpy as np
 from numba import njit

@@ -1,4 +1,4 @@
-"""The report of an evaluation: its folder in, one page that is read offline, tables and figures out."""
+"""Writes the report of an evaluation: one page that is read offline, tables and figures."""
 
 import hashlib
 import html

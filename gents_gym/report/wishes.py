@@ -1,4 +1,4 @@
-"""What a report shows on request: a title, names of agents, some of them alone, a baseline, and regrets."""
+"""Holds what the user may change in a report: title, names, a selection of agents, a baseline, and regrets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What all contract tests share: the error that explains, a watch on global generators, comparison of results."""
+"""Holds what all contract checks share: the error, a watch on global generators, and comparison of results."""
 
 import random
 import sys

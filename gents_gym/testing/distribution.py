@@ -1,4 +1,4 @@
-"""The contract of task distributions: one in, silence or the first thing that is wrong with it out."""
+"""Checks the contract of task distributions and raises at the first violation."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""Whether an agent knows more than it may: twin tasks that look alike, and a search of its attributes."""
+"""Checks whether an agent knows more than it may, by twin tasks that look alike and by its attributes."""
 
 import dis
 import inspect

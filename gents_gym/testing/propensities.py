@@ -1,4 +1,4 @@
-"""Checks the probabilities that an agent tells: asking changes nothing, and actions are played as often as they say."""
+"""Checks an agent's probabilities: asking for them changes nothing, and actions are played as often as stated."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The contract of environments with tables: what they show must be what ``unwrapped.tasks`` holds, and no more."""
+"""Checks environments with tables: they show what ``unwrapped.tasks`` holds, and no more."""
 
 from collections.abc import Callable
 from typing import Any

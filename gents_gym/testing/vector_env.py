@@ -1,4 +1,4 @@
-"""The contract of vector environments: one in, silence or the first thing that is wrong with it out."""
+"""Checks the contract of vector environments and raises at the first violation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The watched environment: a vector environment in, whole episodes out, every answer held against its spaces."""
+"""Plays whole episodes of a vector environment and checks every answer against its spaces."""
 
 from __future__ import annotations
 

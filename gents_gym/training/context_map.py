@@ -1,4 +1,4 @@
-"""A first map of contexts φ̂: features that every action's linear predictors are linear in, found from many actions."""
+"""Finds a first map φ̂ of contexts: features in which the predictors of many actions are linear."""
 
 import math
 from typing import Any, cast

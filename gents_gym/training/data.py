@@ -1,4 +1,4 @@
-"""Training data: row sets of single actions, from arrays or from users' logs, and the sequences resampled from them."""
+"""Holds training data: the rows of single actions, from arrays or logs, and sequences resampled from them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""A training run with a folder: data and a configuration in; weights, a model card and a figure of the losses out."""
+"""Trains a model into a folder: weights, a model card and a figure of the losses."""
 
 import json
 import shutil

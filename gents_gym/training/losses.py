@@ -1,4 +1,4 @@
-"""Held-out losses: models in, their nats per step on the same rows beside the exact p* out."""
+"""Measures held-out losses of models, in nats per step, beside that of the exact p*."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

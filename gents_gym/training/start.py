@@ -1,4 +1,4 @@
-"""Where gradients begin: historical rows in, a first map of contexts and a filter model's first prior out."""
+"""Finds where training starts: a first map of contexts, and a filter model's first prior."""
 
 from dataclasses import replace
 

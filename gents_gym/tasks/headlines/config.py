@@ -1,4 +1,4 @@
-"""How to prepare a corpus, apart from the tools that do it: the command line is made from it."""
+"""Holds the options for preparing a corpus; the command line is made from them."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Text models from folders or a hub, through transformers: names in; encoders and classifiers of headlines out."""
+"""Loads encoders and classifiers of headlines through transformers, from folders or a hub."""
 
 import hashlib
 import importlib.util

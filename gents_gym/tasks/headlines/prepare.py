@@ -1,4 +1,4 @@
-"""From a file of headlines to a corpus: read, split, embed, score, normalise, write; a killed run goes on."""
+"""Makes a corpus from a file of headlines: reads, splits, embeds, scores, normalises and writes; resumable."""
 
 import hashlib
 import json

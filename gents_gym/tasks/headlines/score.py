@@ -1,4 +1,4 @@
-"""Scores of headlines without a network: VADER's sentiment and a part-of-speech formality; texts in, numbers out."""
+"""Scores headlines without a network: VADER's sentiment and a formality measure from parts of speech."""
 
 import re
 import warnings
