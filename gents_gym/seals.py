@@ -80,5 +80,5 @@ def read_sealed_tensors(path: Path, framework: str) -> tuple[dict[str, Any], dic
 
 @lru_cache(maxsize=1000)
 def note(text: str) -> None:
-    """Print a line to stderr, or to where the program logs; once per process."""
+    """Print a line to stderr, or to the program's log; once per process."""
     logging.getLogger("gents_gym").warning(text)

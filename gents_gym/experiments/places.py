@@ -37,7 +37,7 @@ def _quoted(text: str) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is played, and how much is learned where models are missing."""
+    """How much is played, and how much is learned if models are missing."""
 
     tasks: int
     horizon: int

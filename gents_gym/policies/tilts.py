@@ -117,7 +117,7 @@ def _try_steps(
             else:
                 excess[old] = _excess(old, counts, sizes, epsilon, limited)
                 excess[new] = _excess(new, counts, sizes, epsilon, limited)
-                missed = excess.sum()  # summed anew, so that it comes back to exactly zero
+                missed = excess.sum()  # summed again, so that it comes back to exactly zero
     return step, merit, violation, valid_step, valid_reward
 
 

@@ -48,7 +48,7 @@ def twin(tasks: Tasks, others: Tasks, actions: np.ndarray, steps: int) -> Tasks:
 
 
 def check_unprivileged(player: Player, tasks: Tasks, others: Tasks) -> None:
-    """Raise where the agent knows more than it was told: it holds an environment, or acts by what it cannot see."""
+    """Raise if the agent knows more than it was given: it holds an environment, or acts by what it cannot see."""
 
     def play(given: Tasks) -> np.ndarray:
         agent = player.fresh()

@@ -158,7 +158,7 @@ ADVICE = {
 
 
 def _blank(array: np.ndarray, live: np.ndarray) -> np.ndarray:
-    """Return the array with NaN, or -1 in whole numbers, where no episode is going on."""
+    """Return the array with NaN, or -1 in whole numbers, where no episode is running."""
     kept = np.array(array)
     kept[~live] = -1 if kept.dtype.kind in "iu" else np.nan
     return kept

@@ -63,7 +63,7 @@ class Losses:
 
 
 def exact_model(distribution: TaskDistribution) -> ExactModel:
-    """Return p* of a setting that publishes its truth; where φ is hidden, it reads the rows' hidden features."""
+    """Return p* of a setting that publishes its truth; if φ is hidden, it reads the rows' hidden features."""
     if not isinstance(distribution, PublishesTruth):
         raise InputError(f"exact is p* of settings that publish their truth, got {distribution!r}")
     return ExactModel(distribution.truth)
