@@ -1,13 +1,15 @@
 # make demo    play TS-Gen and others on 50 tasks and draw their regret
 # make test    run the tests
 # make lint    ruff and mypy
+# make docs    the documentation site in site/, with warnings as errors
 # make bench   speed, as ratios measured in one run
 # make slow    what is slow by nature, on request and before a release:
 #   make lowest     tests with every dependency at its lower bound, in .venv-lowest
 #   make libraries  RLlib, torchrl, tianshou and skrl train, and coba plays, each in its own .venv-<library>
+#   make notebook   examples/first_evaluation.py as a notebook, executed at a small size
 #   make torture    kill commands and tamper with their files for an hour (make slow: a minute)
 #   make kills      kill a process that decides and learns live 200 times (make slow: 10 times)
-# Each sets up .venv first where it is missing or out of date, and needs Python 3.11 or newer alone.
+# Each sets up .venv first if it is missing or out of date, and needs only Python 3.11 or newer.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -16,7 +18,7 @@ DEMO := results/demo-$(shell date +%Y%m%d-%H%M%S)
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint bench slow lowest libraries torture kills
+.PHONY: demo test lint docs notebook bench slow lowest libraries torture kills
 .DELETE_ON_ERROR:
 
 demo: .venv/core.stamp
@@ -33,6 +35,16 @@ lint: .venv/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: .venv/docs.stamp
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site: site/index.html; with search: $(BIN)/python -m http.server -d site"
+
+notebook: .venv/docs.stamp
+	mkdir -p results
+	$(BIN)/jupytext --quiet --to ipynb --output results/first_evaluation.ipynb examples/first_evaluation.py
+	TASKS=$(or $(TASKS),5) HORIZON=$(or $(HORIZON),50) $(BIN)/python -m jupyter execute --inplace results/first_evaluation.ipynb
+	@echo "The notebook: results/first_evaluation.ipynb"
+
 bench: .venv/dev.stamp
 	$(BIN)/gents-gym bench
 
@@ -42,7 +54,7 @@ torture: .venv/dev.stamp
 kills: .venv/dev.stamp
 	$(BIN)/python tests/live/kills.py --kills $(or $(KILLS),200)
 
-slow: .venv/dev.stamp lowest libraries
+slow: .venv/dev.stamp lowest libraries docs notebook
 	$(MAKE) torture SECONDS_OF_TORTURE=60
 	$(MAKE) kills KILLS=10
 	$(BIN)/gents-gym reproduce main --scale small --out results/slow-$(shell date +%Y%m%d-%H%M%S)
@@ -84,4 +96,9 @@ library-%:
 
 .venv/dev.stamp: .venv/core.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+.venv/docs.stamp: .venv/core.stamp
+	$(BIN)/python -m pip install -qqq --disable-pip-version-check -c constraints.txt -e '.[docs]' || \
+	  { echo "make docs and make notebook need the extra docs, which pip could not install: pip install -e '.[docs]'"; exit 1; }
 	touch $@

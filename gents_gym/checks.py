@@ -1,4 +1,4 @@
-"""Checks for the public edges: each names the argument, the rule and the value it got."""
+"""Checks arguments at the public edges; each error names the argument, the rule and the value."""
 
 import difflib
 import importlib

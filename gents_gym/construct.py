@@ -1,4 +1,4 @@
-"""From an id and options to an object: agents, policy classes and task distributions.
+"""Makes agents, policy classes and task distributions from an id and options.
 
 ``package.module:Class`` is for what the user types or passes: naming a module imports it. What is read from a file goes
 through :func:`gents_gym.specs.check_registered` first.
@@ -68,7 +68,7 @@ def get_policy(
 ) -> PolicyClass:
     """Return the policy class that ``policy`` is or names, or raise; ``name`` is the argument's, for the errors.
 
-    An object brings its own R where it has one, and it must be the task's. A class that says which ``likelihoods`` it
+    An object brings its own R if it has one, and it must be the task's. A class that says which ``likelihoods`` it
     takes must take the task's ``likelihood``, if that is given.
     """
     made = make_policy(policy, reward_fn=reward_fn) if isinstance(policy, str) else policy

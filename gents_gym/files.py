@@ -1,4 +1,4 @@
-"""Whole files or none: bytes go to a temporary name first and take the real one when they are on disk.
+"""Writes files whole or not at all: bytes go to a temporary name, which is renamed when they are on disk.
 
 A run that fills a folder keeps its plan there, so that a killed one can go on.
 """
@@ -131,7 +131,7 @@ def remove_parts(folder: Path) -> None:
 
 @contextmanager
 def held(name: str, folder: Path) -> Iterator[None]:
-    """Keep a folder for one writer, or raise where another has it; no file tells, and a killed process lets go."""
+    """Reserve a folder for one writer, by flock: the system releases it when the process dies; raise if it is taken."""
     if os.name != "posix":  # no flock there
         yield
         return
@@ -171,7 +171,7 @@ def new_folder(name: str, path: str | Path) -> Path:
 
 
 def kept_plan(out: Path, defaults: Mapping[str, Any] | None = None) -> Any:
-    """Return the plan of the unfinished run in the folder; None where there is none.
+    """Return the plan of the unfinished run in the folder; None if there is none.
 
     Args:
         out: The folder.

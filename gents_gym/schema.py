@@ -1,4 +1,4 @@
-"""Checks JSON values against a schema, whole: a reader then uses what it read without checks of its own.
+"""Checks whole JSON values against a schema, so that readers need no checks of their own.
 
 A schema is a type, a union of types, or a function that says whether a value is right. ``[schema]`` is a list and
 ``{str: schema}`` an object with any names; ``{"name": schema, "name?": schema}`` is one with these names and no others,

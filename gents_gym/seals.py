@@ -1,4 +1,4 @@
-"""Checksums of files: each holds its own sha256, and a JSON file also those of the files that it describes.
+"""Seals files with checksums: each holds its own sha256, and a JSON file also those of the files it describes.
 
 A file's own sha256 is that of its bytes with zeros in the place of the sha256. Every byte counts, whatever the format.
 """
@@ -80,5 +80,5 @@ def read_sealed_tensors(path: Path, framework: str) -> tuple[dict[str, Any], dic
 
 @lru_cache(maxsize=1000)
 def note(text: str) -> None:
-    """Print a line to stderr, or to where the program logs; once per process."""
+    """Print a line to stderr, or to the program's log; once per process."""
     logging.getLogger("gents_gym").warning(text)

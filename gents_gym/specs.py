@@ -1,4 +1,4 @@
-"""Specs, "name(option=value, …)": reads them, and says which ones a file may hold."""
+"""Reads specs, "name(option=value, …)", and checks which ones a file may hold."""
 
 import ast
 import re

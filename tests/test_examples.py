@@ -44,6 +44,7 @@ def test_example_runs(path, tmp_path):
         capture_output=True,
         text=True,
         cwd=tmp_path,
+        env={**os.environ, "TASKS": "3", "HORIZON": "20"},  # of the notebook
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -83,6 +83,7 @@ def test_every_rule_is_of_something():
 
 
 TESTED_ELSEWHERE = {  # modules without a test file of their own name, and the file that tests them
+    "agents/distilled.py": "tuning/test_distill.py",
     "agents/lints.py": "agents/test_linear.py",
     "agents/linucb.py": "agents/test_linear.py",
     "agents/oracle.py": "evaluation/test_regret.py",
@@ -138,6 +139,7 @@ TESTED_ELSEWHERE = {  # modules without a test file of their own name, and the f
     "testing/tables.py": "testing/test_vector_env.py",
     "testing/watched.py": "testing/test_vector_env.py",
     "theory/figures.py": "cli/test_bounds.py",
+    "tuning/distill_config.py": "tuning/test_distill.py",
 }
 
 
@@ -159,8 +161,8 @@ def test_tests_elsewhere_are_there():
 
 ASKS = {"hasattr", "getattr", "isinstance", "issubclass", "type", "callable", "vars", "dir"}
 OF_A_MODEL = re.compile("model|belief|kernel", re.IGNORECASE)
-# Of gents_gym.models: models by name, context models, what any belief can, tuned files.
-USABLE = {"load", "contexts", "ledger", "lookahead", "tuned"}
+# Of gents_gym.models: models by name, context models, what any belief can, tuned files, networks on any belief.
+USABLE = {"load", "contexts", "ledger", "lookahead", "tuned", "distilled"}
 
 
 def probes(source):

@@ -8,14 +8,13 @@ import numpy as np
 
 from gents_gym.agents.ahead import Ahead, draw_actions
 from gents_gym.agents.base import Resettable
+from gents_gym.agents.live import Live, find_live, spread
 from gents_gym.agents.on_model import BeliefHolder, first_task
 from gents_gym.checks import InputError, check_rngs
-from gents_gym.models.distilled import CONFIG, TENSORS, load_network, summarise
-from gents_gym.models.load import check_model_name, model_folders
-from gents_gym.models.sequence import CONFIG as MODEL_CONFIG
-from gents_gym.models.sequence import TENSORS as MODEL_TENSORS
+from gents_gym.models.distilled import load_network, network_files, summarise
+from gents_gym.models.load import check_model_name
 from gents_gym.randomness import Draws
-from gents_gym.types import TaskInfo
+from gents_gym.types import Feedback, TaskInfo
 
 
 @dataclass
@@ -30,13 +29,14 @@ class Distilled(Resettable):
         """Load the network."""
         self._network = load_network(self.path)
         self._name = self._network.config.model if self.model is None else self.model
+        if self.model is None and ":" in str(self._name):
+            raise InputError(f"model must be named, because a file never brings code: the network read {self._name}")
         check_model_name(self._name)
 
     @property
     def weight_files(self) -> list[Path]:
         """The files that decide what is played, for records."""
-        own = [Path(self.path) / name for name in (CONFIG, TENSORS)]
-        return own + [folder / name for folder in model_folders(self._name) for name in (MODEL_CONFIG, MODEL_TENSORS)]
+        return network_files(self.path, self._name)
 
     def check(self, info: TaskInfo) -> None:
         """Raise unless model and network fit tasks like the first of these."""
@@ -53,28 +53,37 @@ class Distilled(Resettable):
             raise InputError(
                 f"contexts must have {size} entries for the network in '{self.path}', got {info.context_dim}"
             )
-        self._held = BeliefHolder(self._name, info, rngs)
+        self._info, self._held = info, BeliefHolder(self._name, info, rngs)
         self._left = horizon
         self._chances = Ahead(self._predict)
         self._uniform = Draws(check_rngs(rngs, len(info)), "random", 1)
 
-    def act(self, context: np.ndarray) -> np.ndarray:
+    def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return actions (B,) drawn from the probabilities."""
-        return draw_actions(self._chances.take(context), self._uniform.next()[:, 0])
+        live = find_live(available, self._info)
+        column = draw_actions(self._chances.take(context, live), self._uniform.next()[:, 0])
+        return self._held.acts(context, column if live is None else live.at(column))
 
-    def probabilities(self, context: np.ndarray) -> np.ndarray:
+    def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the network's probabilities, (B, D) to (B, A)."""
-        return self._chances.look(context)
+        live = find_live(available, self._info)
+        return spread(self._chances.look(context, live), live)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Tell the model what was played and what came of it."""
         self._held.observe(context, action, outcome)
         self._left = max(self._left - 1, 1)
 
-    def _predict(self, context: np.ndarray) -> np.ndarray:
-        config, mean = self._network.config, self._held.expected(context)
-        variance = self._held.belief.variance(context) if config.variance else None
+    def observe_late(self, feedback: Feedback) -> None:
+        """Tell the model what was played, and what arrived."""
+        self._held.observe_late(feedback)
+        self._left = max(self._left - 1, 1)
+
+    def _predict(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+        config, mean = self._network.config, self._held.expected(context, live)
+        variance = self._held.variance(context, live) if config.variance else None
         if config.variance and variance is None:
             raise InputError(f"model must say how sure it is of its means for this network, got {self._name!r}")
         given = np.asarray(context, np.float64) if config.context_dim else None
-        return self._network.probabilities(summarise(mean, variance, self._left, given))
+        chances = self._network.probabilities(summarise(mean, variance, self._left, given))
+        return chances if live is None else live.share(chances)

@@ -48,9 +48,9 @@ class ExactTwin(Resettable):
         """Return the actions (B,)."""
         return self._agent.act(context, available)
 
-    def probabilities(self, context: np.ndarray) -> np.ndarray:
+    def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the vote share of each action, (B, D) to (B, A), as TS-Gen does."""
-        return self._agent.probabilities(context)
+        return self._agent.probabilities(context, available)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Add the played actions' outcomes to the history."""

@@ -80,8 +80,7 @@ class IDS(Resettable):
         is_live = np.arange(scores.shape[2]) < live.counts[:, None]  # (B, n)
         # Pads are worse than all else in every table, so that they have regret and tell nothing.
         scores = np.where(is_live[:, None], scores, scores.min(axis=(1, 2), keepdims=True) - 1)
-        mixture = np.where(is_live, least_ratio(*regret_and_information(scores)), 0)
-        return np.asarray(mixture / mixture.sum(axis=1, keepdims=True))
+        return live.share(least_ratio(*regret_and_information(scores)))
 
 
 def regret_and_information(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

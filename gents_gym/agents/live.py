@@ -27,6 +27,11 @@ class Live:
         np.put_along_axis(found, self.actions, self._without_pads(probabilities, 0.0), axis=1)
         return found
 
+    def share(self, probabilities: np.ndarray) -> np.ndarray:
+        """Return probabilities (B, n) with none for pads, which sum to 1 again."""
+        kept = self._without_pads(probabilities, 0.0)
+        return np.asarray(kept / kept.sum(axis=1, keepdims=True))
+
     def _without_pads(self, values: np.ndarray, blank: float) -> np.ndarray:
         """Return the values (B, n) with ``blank`` in the place of pads."""
         if np.count_nonzero(self.counts == self.actions.shape[1]) == len(self.counts):

@@ -1,1 +1,1 @@
-"""How far a model's posterior can be trusted: predictions and completed tables against what then happened."""
+"""Measures how far a model's posterior can be trusted: predictions and completed tables against what happened."""

@@ -1,4 +1,4 @@
-"""Calibration of any model: its predictions and completed tables against held-out rows of the test split."""
+"""Calibrates any model: compares its predictions and completed tables with held-out rows of the test split."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

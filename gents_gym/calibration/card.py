@@ -1,4 +1,4 @@
-"""Calibrations as tables and pictures, and as a section of a model's card."""
+"""Writes calibrations as tables, pictures and a section of a model's card."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a calibration measures, and on how much data."""
+"""Holds what a calibration measures, and on how much data."""
 
 from dataclasses import dataclass
 from typing import Literal

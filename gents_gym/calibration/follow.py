@@ -1,4 +1,4 @@
-"""One pass along rows of single actions: what a model predicts and imputes, and what then happened."""
+"""Follows rows of single actions once and collects what a model predicts, what it imputes and what happened."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

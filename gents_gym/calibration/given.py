@@ -1,4 +1,4 @@
-"""What a model is given: the part of tasks and rows that it may know, checked before anything is measured."""
+"""Checks and selects the part of tasks and rows that a model may know, before anything is measured."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Positions of true quantities among draws of a posterior: uniform if the posterior is right."""
+"""Ranks true quantities among draws of a posterior; the ranks are uniform if the posterior is right."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

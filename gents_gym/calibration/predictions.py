@@ -1,4 +1,4 @@
-"""Predictions of single actions through the public seam: one belief for each reward whose mean is asked for."""
+"""Predicts single actions through the public interface, with one belief for each reward whose mean is needed."""
 
 import copy
 from collections.abc import Sequence

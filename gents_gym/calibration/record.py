@@ -1,4 +1,4 @@
-"""The record of a calibration: what was measured, and the numbers that it comes to."""
+"""Holds the record of a calibration: what was measured, and the summary numbers."""
 
 import math
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""Reliability: how often what was predicted with some probability then happened."""
+"""Measures reliability: how often an outcome happened that was predicted with a given probability."""
 
 from dataclasses import dataclass
 

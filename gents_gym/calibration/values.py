@@ -1,4 +1,4 @@
-"""Values of policies fitted to completed tables, against that of the policy fitted to the true one."""
+"""Compares values of policies fitted to completed tables with that of the policy fitted to the true table."""
 
 from collections.abc import Sequence
 

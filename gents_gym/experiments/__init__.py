@@ -1,1 +1,1 @@
-"""The paper's experiments, each by one command: a name in, a page with its figures and verdicts out."""
+"""Reproduces the paper's experiments, each by one command that writes a page with figures and verdicts."""

@@ -1,4 +1,4 @@
-"""The bake-off: every agent that can play on every bundled data set, ranked by reward."""
+"""Plays every agent that can on every bundled data set and ranks them by reward."""
 
 import time
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What each experiment plays and what the paper says of it, as data."""
+"""Lists what each experiment plays and what the paper says of it, as data."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Claims: what the paper says, the one contrast that tests it, and what records and losses say of it."""
+"""Tests claims of the paper: each has one contrast that is measured on records or losses."""
 
 import math
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class Claim:
     tested: str  # the sum, in words
     weights: Mapping[str, float]  # of each agent's total, or of each model's loss per step
     measure: str = "regret"  # regret, reward or loss
-    sign: int = -1  # of the sum where the claim holds; 0: whether there is a difference at all is asked
+    sign: int = -1  # of the sum if the claim holds; 0: whether there is a difference at all is asked
 
     @property
     def source(self) -> str:
@@ -55,7 +55,7 @@ def falls(says: str, section: str, places: Mapping[str, float], step: float, uni
         says: The paper's sentence.
         section: The paper's.
         places: By agent or model, x.
-        step: The factor in x that the slope is told for.
+        step: The factor in x that the slope is reported for.
         unit: That factor, in words.
         measure: regret or loss.
     """

@@ -1,4 +1,4 @@
-"""What an experiment found, in words: claims, records, losses and times in, Markdown out."""
+"""Writes the page of an experiment as Markdown, from claims, records, losses and times."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,7 +35,7 @@ def make_page(
         where: What stands beside every verdict: what the headlines are.
         experiment: What it plays and what the paper says.
         found: What was found.
-        seconds: How long the command took; less where it went on from an earlier one.
+        seconds: How long the command took; less if it continued an earlier one.
     """
     first = next(iter(found.records.values()))
     own = sum(record.seconds for record in first.values())

@@ -1,4 +1,4 @@
-"""Where experiments are played and how much: the settings with their models, a user's corpus and models, the scales."""
+"""Lists the settings with their models, a user's corpus and models, and the scales of experiments."""
 
 import re
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ def _quoted(text: str) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is played, and how much is learned where models are missing."""
+    """How much is played, and how much is learned if models are missing."""
 
     tasks: int
     horizon: int

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gents_gym.checks import InputError
 from gents_gym.drawing.canvas import FONT, canvas, finish, to_bytes
 from gents_gym.drawing.style import looks
 from gents_gym.evaluation.measures import CONFIDENCE, poor_yardstick, totals
@@ -75,7 +76,8 @@ class Gap:
 def paired(one: Rollout, other: Rollout) -> tuple[np.ndarray, np.ndarray]:
     """Return the expected regrets of two agents in the tasks that both have played, (B,) each."""
     n_tasks, n_blocks = min(len(one.actions), len(other.actions)), min(len(one.tasks), len(other.tasks))
-    assert one.tasks[:n_blocks] == other.tasks[:n_blocks], "the tasks of a stream"
+    if one.tasks[:n_blocks] != other.tasks[:n_blocks]:
+        raise InputError("agents of a regime must have played the same first tasks, got tasks with different hashes")
     return totals(one, "expected")[:n_tasks], totals(other, "expected")[:n_tasks]
 
 

@@ -1,4 +1,4 @@
-"""Average ranks of agents over several environments, with bootstrap intervals."""
+"""Computes average ranks of agents over several environments, with bootstrap intervals."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

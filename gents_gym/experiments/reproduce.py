@@ -1,4 +1,4 @@
-"""Running an experiment: a name and a scale in, its evaluation, figures and page in a folder out."""
+"""Runs an experiment at a scale: its evaluation, figures and page go to a folder."""
 
 import shlex
 import time
@@ -31,7 +31,7 @@ from gents_gym.training.losses import PREFIXES, Losses, exact_model, measure
 
 FIRST_ORACLE = "logistic"  # while playing; others are fitted afterwards, once for all agents
 BLOCK = 50  # tasks whose oracles are fitted at once
-TIMED_TASKS = 20  # side by side, where times are what an experiment is about
+TIMED_TASKS = 20  # side by side, if an experiment is about times
 MODELS = "models"  # the folder's part with models that were missing
 
 
@@ -101,7 +101,7 @@ def _command(name: str, setting: str, scale: str, corpus: Path | None, seed: int
 
 
 def _check_files(out: Path, name: str, experiment: Experiment) -> None:
-    """Raise where the folder cannot be had, or a file of the experiment's name in it is not an experiment's."""
+    """Raise if the folder cannot be used, or a file of the experiment's name in it is not an experiment's."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         for path in (out / f"{name}.md", *out.glob(f"{name}*.png")):
@@ -162,7 +162,7 @@ def _with_regret(record: Rollout, pieces: list[dict[str, np.ndarray]]) -> Rollou
 
 
 def _losses(experiment: Experiment, place: Setting, size: Scale, seed: int) -> Losses:
-    """Return the models' losses on held-out actions of the test split, by step where they are drawn."""
+    """Return the models' losses on held-out actions of the test split, by step if they are drawn."""
     distribution = env_distribution(place.spec(size.horizon))
     rows = distribution.sample_actions(seed, range(size.actions), size.horizon, "test")
     models = {name: exact_model(distribution) if name == "exact" else load_model(name) for name in experiment.models}

@@ -1,4 +1,4 @@
-"""The way from the paper's printed model to ours, one change at a time, as data."""
+"""Lists the steps from the paper's printed model to ours, one change at a time, as data."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

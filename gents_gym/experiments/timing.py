@@ -1,4 +1,4 @@
-"""Times of single decisions: an environment and an agent in, seconds of generation, of fitting and in all out."""
+"""Times single decisions of an agent: generation, fitting and in total."""
 
 import time
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Models that an experiment needs and that are not there: trained on the user's corpus, resumable."""
+"""Trains the models that an experiment on the user's corpus needs; resumable."""
 
 from collections.abc import Callable
 from dataclasses import replace

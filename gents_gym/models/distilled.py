@@ -2,6 +2,7 @@
 
 import json
 import math
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from torch import Tensor, nn
 
 from gents_gym.checks import InputError
 from gents_gym.files import as_path, read_file, write_whole
+from gents_gym.models import sequence
+from gents_gym.models.load import model_folders
 from gents_gym.schema import check_schema, positive, whole
 from gents_gym.seals import check_described, check_seal, is_sha256, read_tensors, write_described
 
@@ -135,6 +138,14 @@ def load_network(path: str | Path) -> ActionNetwork:
     if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
         raise InputError(f"'{folder / TENSORS}' must hold finite numbers")
     return network.eval()
+
+
+def network_files(path: str | Path, model: str | Path) -> list[Path]:
+    """Return the files that decide what is played: the network's, and the model's if it is a trained one."""
+    own, folders = [Path(path) / name for name in (CONFIG, TENSORS)], list[Path]()
+    with suppress(InputError):  # "exact", or a model of the user's own
+        folders = model_folders(model)
+    return own + [folder / name for folder in folders for name in (sequence.CONFIG, sequence.TENSORS)]
 
 
 def _read_config(path: Path) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Small numerics that several folders share."""
+"""Holds small numerics that several folders share."""

@@ -1,4 +1,4 @@
-"""Rules for expectations under standard normal distributions: nodes and weights."""
+"""Computes nodes and weights of rules for expectations under standard normal distributions."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Lanes: sixteen float32 numbers that compiled code treats as one value, and the processor as one register.
+"""Treats sixteen float32 numbers as one value in compiled code, so that they fill one register.
 
 A compiled loop over a short array spends more on its tests and leftovers than on its work. Lanes have none: in
 compiled functions they know ``+ - * /``, negation, ``abs`` and ``min``, with each other and with single float32

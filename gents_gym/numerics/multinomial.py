@@ -1,4 +1,4 @@
-"""Batched penalised multinomial logistic regressions, each with rows of its own, for Newton's method."""
+"""Fits batches of penalised multinomial logistic regressions, each with its own rows, by Newton's method."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Batched Newton's method for convex problems, and the penalised logistic regressions that it solves."""
+"""Solves batches of convex problems by Newton's method, such as penalised logistic regressions."""
 
 import warnings
 from abc import ABC, abstractmethod

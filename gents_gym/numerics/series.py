@@ -1,4 +1,4 @@
-"""The exponential as sums and products: compiled loops make those for many numbers at once, and no library calls."""
+"""Computes the exponential by sums and products, which compiled loops vectorise, without library calls."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Student proposals around the modes of posteriors: for importance weights and for Metropolis-Hastings chains."""
+"""Draws Student proposals around posterior modes, for importance weights and Metropolis-Hastings chains."""
 
 from typing import NamedTuple
 

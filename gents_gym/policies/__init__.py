@@ -1,1 +1,1 @@
-"""Policy classes Π with their fitting rules: complete tables in, policies out."""
+"""Holds the policy classes Π, which fit policies to complete tables."""

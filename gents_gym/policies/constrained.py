@@ -1,4 +1,4 @@
-"""The constrained policy class: complete tables in, policies out that treat two groups of contexts alike."""
+"""Fits policies that treat two groups of contexts alike."""
 
 import inspect
 from collections.abc import Sequence
@@ -114,7 +114,7 @@ class Constrained:
         _check_size("contexts", rows, self.group1)
         options = {} if weights is None else {"weights": weights}
         if options and "weights" not in inspect.signature(self._base.fit).parameters:
-            raise InputError(f"base must have fit(..., weights) where weights are given, got {self.base!r}")
+            raise InputError(f"base must have fit(..., weights) if weights are given, got {self.base!r}")
         start = None if warm_start is None else warm_start.base
         base = self._base.fit(contexts, outcomes, warm_start=start, **options)
         n_actions = np.shape(outcomes)[2]

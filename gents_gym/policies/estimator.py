@@ -1,4 +1,4 @@
-"""Any scikit-learn estimator as a policy class: complete tables in, one fitted estimator per task and action out."""
+"""Uses any scikit-learn estimator as a policy class: one fitted estimator for each task and action."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from gents_gym.types import RewardFn, identity
 
 @dataclass(frozen=True, eq=False)
 class EstimatorPolicy:
-    """Fitted estimators, B × A; where all outcomes were equal, their reward stands in the place of one."""
+    """Fitted estimators, B × A; if all outcomes were equal, their reward replaces one."""
 
     fitted: list[list[Any]]
     context_dim: int  # D
@@ -37,7 +37,7 @@ class EstimatorPolicy:
 
 @dataclass(frozen=True, eq=False)
 class Estimator:
-    """A scikit-learn classifier or regressor, fitted anew to each task and action, one after the other.
+    """A scikit-learn classifier or regressor, fitted from scratch to each task and action, one after the other.
 
     Classifiers learn the outcomes and predict Σ_y P(y) R(y); regressors learn R of the outcomes. It is right for any
     estimator, and slow: ``logistic`` and ``mlp`` fit all tasks and actions at once.
@@ -96,5 +96,5 @@ class Estimator:
         if not is_classifier(self.estimator):
             return clone(self.estimator).fit(contexts, self.reward_fn(outcomes), **options)
         if not hasattr(self.estimator, "predict_proba"):
-            raise InputError(f"estimator must have predict_proba where it is a classifier, got {self.estimator!r}")
+            raise InputError(f"estimator must have predict_proba if it is a classifier, got {self.estimator!r}")
         return clone(self.estimator).fit(contexts, outcomes, **options)

@@ -1,4 +1,4 @@
-"""Policies on the model's own features: a policy class that is fitted to φ̂(X) in the place of X."""
+"""Fits policies to the model's own context features φ̂(X) instead of X."""
 
 from dataclasses import dataclass, field
 from typing import Any

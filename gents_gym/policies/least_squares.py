@@ -1,4 +1,4 @@
-"""The least-squares policy class: for each task and action, a ridge regression of rewards on contexts."""
+"""Fits a ridge regression of rewards on contexts for each task and action."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""The compiled least-squares fit: Gram matrices of centred contexts and their Cholesky factors."""
+"""Compiles the least-squares fit: Gram matrices of centred contexts and their Cholesky factors."""
 
 import numpy as np
 from numba import njit

@@ -1,4 +1,4 @@
-"""The logistic policy class: complete tables in, one ridge-logistic reward model per task and action out."""
+"""Fits a ridge-logistic reward model for each task and action."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar

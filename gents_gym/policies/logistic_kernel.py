@@ -1,4 +1,4 @@
-"""The compiled logistic fit: tables in, Newton's optima out; every inner loop runs along a task's rows."""
+"""Compiles the logistic fit by Newton's method; every inner loop runs along a task's rows."""
 
 import numpy as np
 from numba import njit

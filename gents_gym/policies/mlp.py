@@ -1,4 +1,4 @@
-"""The MLP policy class: complete tables in, one small network per task and action out."""
+"""Fits a small network for each task and action."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -35,7 +35,7 @@ class MLP:
     until the loss of ``patience`` epochs is no better by ``tolerance``. The start and the orders come from ``seed``, so
     a table has one fitted policy. Binary outcomes; contexts alone are features.
 
-    Where a table like this one was fitted before, a short training ends at nearly the same policy. It begins at the
+    If a table like this one was fitted before, a short training ends at nearly the same policy. It begins at the
     same first weights too: networks that go on from table to table drift away from what a fresh one would be. With
     ``full`` there is one fitting rule for all tables, as Proposition 1 and Theorem 1 suppose.
     """

@@ -1,4 +1,4 @@
-"""The compiled training of many small networks: tables in, weights out; every inner loop runs along a batch's rows.
+"""Compiles the training of many small networks; every inner loop runs along a batch's rows.
 
 A network has one hidden layer. Its unit j is one row of parameters: the bias, the weights of the context (and zeros, up
 to a multiple of ``GROUP``), and the weight of the unit in the output.

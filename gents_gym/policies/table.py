@@ -1,4 +1,4 @@
-"""Complete tables as policy classes are fitted to them: contexts, outcomes and weights, checked."""
+"""Checks complete tables before a policy class is fitted to them: contexts, outcomes and weights."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""The compiled search for tilts: predicted rewards in, tilts out that keep a constraint and lose little reward."""
+"""Compiles the search for tilts of predicted rewards that satisfy a constraint and lose little reward."""
 
 import numpy as np
 from numba import njit
@@ -117,7 +117,7 @@ def _try_steps(
             else:
                 excess[old] = _excess(old, counts, sizes, epsilon, limited)
                 excess[new] = _excess(new, counts, sizes, epsilon, limited)
-                missed = excess.sum()  # summed anew, so that it comes back to exactly zero
+                missed = excess.sum()  # summed again, so that it comes back to exactly zero
     return step, merit, violation, valid_step, valid_reward
 
 

@@ -1,1 +1,1 @@
-"""Reading and showing: what the files of an evaluation say, in tables, comparisons, figures and a page."""
+"""Shows the files of an evaluation as tables, comparisons, figures and a page."""

@@ -1,4 +1,4 @@
-"""What the records of an evaluation say: totals per task, tables, curves and distributions out of :class:`Rollout`."""
+"""Computes totals per task, tables, curves and distributions from the records of an evaluation."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The report of an evaluation: its folder in, one page that is read offline, tables and figures out."""
+"""Writes the report of an evaluation: one page that is read offline, tables and figures."""
 
 import hashlib
 import json
@@ -78,7 +78,7 @@ def report_files(shown: Shown) -> dict[str, bytes]:
 
 
 def _rows(shown: Shown) -> list[Row]:
-    """Return the rows of all environments; where agents have names, their specs too."""
+    """Return the rows of all environments; if agents have names, their specs too."""
     rows = [row for env, each in shown.records.items() for row in summary_rows(env, each, shown.baseline(env))]
     if all(name == spec for name, spec in shown.specs.items()):
         return rows
@@ -100,7 +100,7 @@ def _paired(difference: Difference) -> dict[str, Any]:
 
 
 def _write_files(to: Path, files: dict[str, bytes]) -> None:
-    """Write all files, or raise, with nothing touched, where one would take the place of what is not a report's."""
+    """Write all files; refuse, before writing, to overwrite files that the report did not make."""
     new = {hashlib.sha256(data).hexdigest() for data in files.values()}
     try:
         to.mkdir(exist_ok=True, parents=True)

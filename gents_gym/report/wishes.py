@@ -1,4 +1,4 @@
-"""What a report shows on request: a title, names of agents, some of them alone, a baseline, and regrets."""
+"""Holds what the user may change in a report: title, names, a selection of agents, a baseline, and regrets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class Shown:
 
 
 def apply(found: Evaluation, wishes: Wishes) -> Shown:
-    """Return what to show of an evaluation, or raise where a wish cannot be met."""
+    """Return what to show of an evaluation, or raise if a wish cannot be met."""
     if wishes.title is not None and (not isinstance(wishes.title, str) or not wishes.title.strip()):
         raise InputError(f"title must be a text that is not empty, got {wishes.title!r}")
     chosen = found.only(wishes.only) if wishes.only else found

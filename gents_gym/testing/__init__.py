@@ -1,4 +1,4 @@
-"""Contract tests for classes of one's own: each raises at the first violation and says in plain words what is wrong."""
+"""Checks classes against their contracts; each check raises at the first violation and explains it."""
 
 import importlib as _importlib
 from typing import Any as _Any

@@ -1,4 +1,4 @@
-"""The contract of per-action models: checks start, predict and append, and raises at the first violation."""
+"""Checks the contract of per-action models: start, predict and append; raises at the first violation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -190,7 +190,8 @@ def _check_available(player: Player, tasks: Tasks, played: np.ndarray, may_part:
     some = unless_refused(lambda: player.play(tasks, everyone, available=available))
     if some is None:  # an adapter for agents that need not look at a mask refuses what they play
         return
-    if isinstance(player.fresh(), RandomisedAgent):
+    asked = player.fresh()
+    if isinstance(asked, RandomisedAgent) and "available" in inspect.signature(asked.probabilities).parameters:
         again = replace(player, steps=ASKED).play(tasks, everyone, available=available, told=[])
         done, advice = (
             "probabilities(context, available) was called before every act",

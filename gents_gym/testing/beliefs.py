@@ -1,4 +1,4 @@
-"""The contract of beliefs: what predictions may depend on, and what outcomes change; raises at the first violation."""
+"""Checks what predictions of beliefs may depend on and what outcomes change; raises at the first violation."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Beliefs under watch: every call to a model's belief is checked for what no belief may do."""
+"""Wraps a belief and checks every call for what no belief may do."""
 
 import copy
 from collections.abc import Callable, Sequence

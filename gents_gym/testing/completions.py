@@ -1,4 +1,4 @@
-"""The contract of completed tables: their shapes, what was observed, contexts, weights and features."""
+"""Checks completed tables: shapes, observed cells, contexts, weights and features."""
 
 import copy
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What all contract tests share: the error that explains, a watch on global generators, comparison of results."""
+"""Holds what all contract checks share: the error, a watch on global generators, and comparison of results."""
 
 import random
 import sys
@@ -21,7 +21,7 @@ def breach(rule: str, *, done: str, expected: str, seen: str, advice: str) -> Co
 
 @contextmanager
 def explained(rule: str, *, done: str, expected: str, advice: str) -> Iterator[None]:
-    """Say which rule is broken where what runs inside raises something that does not say so itself."""
+    """Say which rule is broken if the code inside raises an error that does not say so itself."""
     try:
         yield
     except ContractError:
@@ -32,7 +32,7 @@ def explained(rule: str, *, done: str, expected: str, advice: str) -> Iterator[N
 
 
 def _generator_states() -> dict[str, Any]:
-    """Return the states of the global generators, torch's only where it is loaded."""
+    """Return the states of the global generators, torch's only if it is loaded."""
     kind, keys, *rest = np.random.get_state(legacy=True)  # noqa: NPY002
     states: dict[str, Any] = {"numpy.random": (kind, np.asarray(keys).tobytes(), *rest), "random": random.getstate()}
     if (torch := sys.modules.get("torch")) is not None:
@@ -42,9 +42,9 @@ def _generator_states() -> dict[str, Any]:
 
 @contextmanager
 def global_generators_left_alone(name: str, done: str, advice: str) -> Iterator[None]:
-    """Raise where what runs inside draws from, or seeds, a global generator.
+    """Raise if the code inside draws from, or seeds, a global generator.
 
-    Where it imports something for the first time, nothing is said: that may draw, and what draws by itself does again.
+    An import that runs for the first time may draw, so nothing is raised then: code that draws itself will do so again.
     """
     before, n_modules = _generator_states(), len(sys.modules)
     yield
@@ -61,7 +61,7 @@ def global_generators_left_alone(name: str, done: str, advice: str) -> Iterator[
 
 
 def find_difference(left: Any, right: Any, path: str = "") -> str | None:
-    """Return where two nested results differ first, as "info['outcome'][2]: 0.0 and 1.0"; None where they do not."""
+    """Return where two nested results differ first, as "info['outcome'][2]: 0.0 and 1.0"; None if they do not."""
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         if left.keys() != right.keys():
             return f"the keys of {path}: {sorted(left)} and {sorted(right)}"

@@ -1,4 +1,4 @@
-"""The contract of copies of beliefs: forks, additions and states; raises at the first violation."""
+"""Checks copies of beliefs: forks, added actions and restored states; raises at the first violation."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""The contract of task distributions: one in, silence or the first thing that is wrong with it out."""
+"""Checks the contract of task distributions and raises at the first violation."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,7 +19,7 @@ ROW_ARRAYS = ("action_features", "contexts", "outcomes")
 
 
 def check_distribution(name: str, distribution: TaskDistribution) -> None:
-    """Raise where the tasks or rows that ``distribution`` draws are not what an evaluation relies on."""
+    """Raise if the tasks or rows that ``distribution`` draws are not what an evaluation relies on."""
     sample = partial(_draw, name, "sample", Tasks, distribution.sample)
     sample_actions = partial(_draw, name, "sample_actions", ActionRows, distribution.sample_actions)
     with global_generators_left_alone(name, "tasks and rows were drawn", SEED_ADVICE):
@@ -113,9 +113,7 @@ def _check_rewards(name: str, tasks: Tasks) -> None:
             seen = (
                 f"{what} they differ by {per_task.mean():.4f}, which is more than {SURE} standard errors of {error:.4f}"
             )
-            advice = (
-                "means are E[R(Y)] given all that nature knows, not outcomes, logits or estimates; None where unknown"
-            )
+            advice = "means are E[R(Y)] given all that nature knows, not outcomes, logits or estimates; None if unknown"
             _fail(name, done, "rewards that have the means as expectations", seen, advice)
 
 

@@ -1,4 +1,4 @@
-"""The contract of drawn outcomes: where their randomness comes from, and which predictions they are draws of."""
+"""Checks drawn outcomes: where their randomness comes from, and which predictions they are draws of."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The contract of models: checks predictions, completed tables and beliefs, and raises at the first violation."""
+"""Checks the contract of models: predictions, completed tables and beliefs; raises at the first violation."""
 
 from collections.abc import Callable
 from pathlib import Path

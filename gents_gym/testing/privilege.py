@@ -1,4 +1,4 @@
-"""Whether an agent knows more than it may: twin tasks that look alike, and a search of its attributes."""
+"""Checks whether an agent knows more than it may, by twin tasks that look alike and by its attributes."""
 
 import dis
 import inspect
@@ -49,7 +49,7 @@ def twin(tasks: Tasks, others: Tasks, actions: np.ndarray, steps: int) -> Tasks:
 
 
 def check_unprivileged(player: Player, tasks: Tasks, others: Tasks) -> None:
-    """Raise where the agent knows more than it was told: it holds an environment, or acts by what it cannot see."""
+    """Raise if the agent knows more than it was given: it holds an environment, or acts by what it cannot see."""
 
     def play(given: Tasks) -> np.ndarray:
         agent = player.fresh()

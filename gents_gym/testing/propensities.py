@@ -1,4 +1,4 @@
-"""Checks the probabilities that an agent tells: asking changes nothing, and actions are played as often as they say."""
+"""Checks an agent's probabilities: asking for them changes nothing, and actions are played as often as stated."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +15,7 @@ LEVEL = 1e-6  # probability, at most, that one comparison fails of an agent that
 
 
 def check_propensities(player: Player, tasks: Tasks, played: np.ndarray) -> None:
-    """Raise where probabilities are no distributions, asking for them shows, or frequencies disagree with them."""
+    """Raise if probabilities are no distributions, change what is played, or disagree with frequencies."""
     check_same_actions(
         f"{player.name} plays otherwise when it is asked for probabilities",
         played[:, :ASKED],
@@ -28,7 +28,7 @@ def check_propensities(player: Player, tasks: Tasks, played: np.ndarray) -> None
 
 
 def _check_frequencies(player: Player, tasks: Tasks) -> None:
-    """Raise where the same tasks, with other generators each time, are played otherwise than probabilities say."""
+    """Raise if the same tasks, with other generators each time, are not played as the probabilities say."""
     order = np.tile(np.arange(min(N_ALIKE, len(tasks))), COPIES)
     told: list[np.ndarray] = []
     actions = player.play(tasks, order.tolist(), streams=range(len(order)), told=told)  # (n, t)

@@ -1,4 +1,4 @@
-"""The contract of environments with tables: what they show must be what ``unwrapped.tasks`` holds, and no more."""
+"""Checks environments with tables: they show what ``unwrapped.tasks`` holds, and no more."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ from gents_gym.types import Tasks
 
 
 def check_tables(name: str, make: Callable[[], Watched], first: Episode, seed: int) -> None:
-    """Raise where what is shown, told and earned is not what the tables say.
+    """Raise if observations, outcomes or rewards differ from the tables.
 
     Args:
         name: The environment's, for the messages.
@@ -75,7 +75,7 @@ def _check_end(name: str, envs: Watched, first: Episode, tasks: Tasks) -> None:
 
 
 def _check_next(name: str, envs: Watched, tasks: Tasks) -> None:
-    """Raise where slots that end go on with the tasks that they have just played."""
+    """Raise if slots that end continue with the tasks that they have just played."""
     if envs.mode is AutoresetMode.DISABLED:
         return
     for _ in range(2 if envs.mode is AutoresetMode.NEXT_STEP else 1):
@@ -111,7 +111,7 @@ def _check_numbers(same: Any, envs: Watched, tasks: Tasks, info: dict[str, Any],
 
 
 def _check_secrets(same: Any, make: Callable[[], Watched], tasks: Tasks, first: Episode, seed: int) -> None:
-    """Raise where something that is shown depends on cells that nobody has played, on means or on what is to come."""
+    """Raise if something that is shown depends on cells that nobody has played, on means or on what is to come."""
     envs = make()
     envs.reset(seed=seed + 1)
     others = envs.envs.unwrapped.tasks  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The contract of vector environments: one in, silence or the first thing that is wrong with it out."""
+"""Checks the contract of vector environments and raises at the first violation."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _same(rule: str, left: Any, right: Any, done: str, advice: str) -> None:
 
 
 def _other(rule: str, first: Episode, others: Iterable[Episode], done: str, advice: str) -> None:
-    """Raise where none of the others is other: short tasks without contexts may be the same by accident."""
+    """Raise if none of the others differs: short tasks without contexts may be equal by accident."""
     if all(find_difference(first.seen, other.seen) is None for other in others):
         expected = "other tasks"
         raise breach(rule, done=done, expected=expected, seen="the same contexts and rewards", advice=advice)
@@ -107,9 +107,9 @@ def _check_seeds(name: str, make: Make, envs: Watched, first: Episode) -> None:
     rule, done = f"{name} is not reproducible", f"reset(seed={SEED}) and the same actions"
     new = Watched(name, make(B), B)
     _same(rule, first.answers, new.episode(seed=SEED).answers, f"{done} in a new environment", SEED_ADVICE)
-    advice = "reset(seed=...) starts everything anew: forget what earlier episodes have left"
+    advice = "reset(seed=...) starts everything again: forget what earlier episodes have left"
     _same(rule, first.answers, envs.episode(seed=SEED).answers, f"{done} in one that has played before", advice)
-    advice = "reset() without a seed goes on in the stream of the last seed, with no generator made anew"
+    advice = "reset() without a seed continues the stream of the last seed, with no new generator"
     without = "reset without a seed after one with it"
     _same(rule, new.episode().answers, envs.episode().answers, f"{without}, in two environments", advice)
     _other(f"{name} plays one task for ever", first, (envs.episode() for _ in range(8)), without, advice)
@@ -129,7 +129,7 @@ def _check_slots(name: str, make: Make, first: Episode) -> None:
 
 
 def _check_actions(name: str, make: Make, first: Episode) -> None:
-    """Raise where contexts or outcomes depend on earlier actions: all agents must meet the same tasks."""
+    """Raise if contexts or outcomes depend on earlier actions: all agents must play the same tasks."""
     other = Watched(name, make(B), B).episode(half_in_turn, seed=SEED)
     rule, done = (
         f"{name}: playing changes the task",

@@ -1,4 +1,4 @@
-"""The watched environment: a vector environment in, whole episodes out, every answer held against its spaces."""
+"""Plays whole episodes of a vector environment and checks every answer against its spaces."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ ADVICE = {
 
 
 def _blank(array: np.ndarray, live: np.ndarray) -> np.ndarray:
-    """Return the array with NaN, or -1 in whole numbers, where no episode is going on."""
+    """Return the array with NaN, or -1 in whole numbers, where no episode is running."""
     kept = np.array(array)
     kept[~live] = -1 if kept.dtype.kind in "iu" else np.nan
     return kept

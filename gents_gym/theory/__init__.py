@@ -1,4 +1,4 @@
-"""The paper's theory as numbers: its bounds as functions, and what they bound, measured with the exact posterior."""
+"""Computes the paper's bounds, and measures what they bound with the exact posterior."""
 
 from gents_gym.theory.bounds import (
     entropy_bound,

@@ -1,4 +1,4 @@
-"""The paper's regret bounds as functions: Proposition 2, Theorems 1 and 2, and the bound for linear policies.
+"""Computes the paper's regret bounds: Proposition 2, Theorems 1 and 2, and the bound for linear policies.
 
 All bounds are on the regret per period, for rewards in [0, 1]; one of 1 or more says nothing. Entropies and losses are
 in nats. A policy class of one linear predictor per action, with K coefficients each, has Natarajan dimension of at most

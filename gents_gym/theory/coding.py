@@ -1,4 +1,4 @@
-"""Codes what the oracle plays: the mean length of a code is at least the entropy."""
+"""Bounds the entropy of the oracle's actions from above by the mean length of a code."""
 
 import numpy as np
 from scipy.optimize import minimize

@@ -1,4 +1,4 @@
-"""Estimates from draws of completed tables: divergences, entropies, what an outcome tells of the best action.
+"""Estimates divergences, entropies and information about the best action from drawn tables.
 
 In all of them, plays are the actions that policies fitted to M completed tables play in the current context.
 """

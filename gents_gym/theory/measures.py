@@ -72,7 +72,7 @@ class Information:
 
     regret: list[Estimate]  # E_t of the next decision's regret
     gain: list[Estimate]  # I_t(π*(X_t; τ); (Y_t, A_t)), in nats
-    ratio: list[Estimate | None]  # E[Δ_t²] / E[I_t]; None where the information is not clearly above 0
+    ratio: list[Estimate | None]  # E[Δ_t²] / E[I_t]; None if the information is not clearly above 0
     total: Estimate  # Σ_t I_t
 
 

@@ -1,4 +1,4 @@
-"""Puts Theorem 1 and its like beside the regret of TS-Gen on p*, at chosen horizons and numbers of actions."""
+"""Compares Theorem 1 and related bounds with the regret of TS-Gen on p*, by horizon and number of actions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace

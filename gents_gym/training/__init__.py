@@ -1,1 +1,1 @@
-"""Offline training: historical rows in, a folder with a trained sequence model out."""
+"""Trains sequence models offline on historical rows and writes them to folders."""

@@ -1,4 +1,4 @@
-"""What a model's folder shows of its training: the model card, and a picture of the losses."""
+"""Writes the model card and the picture of the losses into a model's folder."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Training states: progress, model, best weights and optimiser in one file, so that a killed training can go on."""
+"""Saves the state of a training in one file, so that a killed training can continue."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""How a model is trained, as data: the options of training, and what presets and settings fill in."""
+"""Holds the options of training, and the values that presets and settings fill in."""
 
 import json
 from collections.abc import Iterable, Mapping

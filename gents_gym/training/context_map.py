@@ -1,4 +1,4 @@
-"""A first map of contexts φ̂: features that every action's linear predictors are linear in, found from many actions."""
+"""Finds a first map φ̂ of contexts: features in which the predictors of many actions are linear."""
 
 import math
 from typing import Any, cast
@@ -17,7 +17,7 @@ from gents_gym.training.data import Batch, RowSets
 from gents_gym.training.hierarchy import Hierarchy, fit_hierarchy
 
 ROWS = 300  # rows of an action
-MAP_EM = 4  # rounds of EM where the context's map is yet to change
+MAP_EM = 4  # rounds of EM while the context's map is yet to change
 MAP_ROUNDS, MAP_STEPS, MAP_BATCH, MAP_RATE = 5, 1000, 2048, 0.01  # of φ̂: rounds, steps of each, rows, learning rate
 
 
@@ -109,7 +109,7 @@ def _spread_out(model: FilterModel | PaperModel, batch: Batch, likelihood: Likel
     """Set all of φ̂'s outputs but the kept ones to the directions of its hidden layer in which actions differ most.
 
     A score test: with each action fitted on x = (1, kept outputs), the scores of the hidden units h vary over actions
-    as much as their information says, and more where the actions' coefficients on h differ.
+    as much as their information says, and more if the actions' coefficients on h differ.
     """
     contexts = model.scale_contexts(batch.contexts)
     x = _with_one(model.context_map, contexts)[..., : 1 + n_kept]  # (n, R, 1+S)

@@ -1,4 +1,4 @@
-"""Training data: row sets of single actions, from arrays or from users' logs, and the sequences resampled from them."""
+"""Holds training data: the rows of single actions, from arrays or logs, and sequences resampled from them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ class RowSets:
     contexts: np.ndarray  # (M, D) float32
     outcomes: np.ndarray  # (M,) float32
     offsets: np.ndarray  # (N+1,)
-    space: str | None = None  # the name of the space that action features are embeddings in, where they are
+    space: str | None = None  # the name of the space that action features are embeddings in, if they are
     likelihood: Likelihood = None  # type: ignore[assignment]  # what an outcome is; None: the outcomes decide
     task_contexts: tuple[np.ndarray, ...] = ()  # contexts of whole tasks in their order, (T, D) each, if they are known
     columns: Mapping[str, Any] | None = None  # how a log's columns became the arrays, as JSON; None: they were arrays

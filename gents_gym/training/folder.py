@@ -1,4 +1,4 @@
-"""A training run with a folder: data and a configuration in; weights, a model card and a figure of the losses out."""
+"""Trains a model into a folder: weights, a model card and a figure of the losses."""
 
 import json
 import shutil
@@ -61,7 +61,7 @@ def train_to_folder(
 ) -> SequenceModel:
     """Train a model and write it to the folder ``out``.
 
-    A folder that holds an unfinished run of the same configuration and data goes on where it was, and a finished one
+    A folder that holds an unfinished run of the same configuration and data continues where it was, and a finished one
     is left as it is; any other that has files in it is refused, and so is one that another process is filling.
 
     Args:

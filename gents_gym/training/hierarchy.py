@@ -1,4 +1,4 @@
-"""Hierarchical regressions: rows of many actions give each action's coefficients and the prior that they come from."""
+"""Fits hierarchical regressions: the coefficients of many actions and the prior that they come from."""
 
 from typing import NamedTuple
 

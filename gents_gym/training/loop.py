@@ -1,4 +1,4 @@
-"""The training loop: row sets and a configuration in, a trained sequence model out, resumable after a kill."""
+"""Trains a sequence model on row sets; a killed training can be resumed."""
 
 import math
 import time

@@ -1,4 +1,4 @@
-"""Held-out losses: models in, their nats per step on the same rows beside the exact p* out."""
+"""Measures held-out losses of models, in nats per step, beside that of the exact p*."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,7 +63,7 @@ class Losses:
 
 
 def exact_model(distribution: TaskDistribution) -> ExactModel:
-    """Return p* of a setting that publishes its truth; where φ is hidden, it reads the rows' hidden features."""
+    """Return p* of a setting that publishes its truth; if φ is hidden, it reads the rows' hidden features."""
     if not isinstance(distribution, PublishesTruth):
         raise InputError(f"exact is p* of settings that publish their truth, got {distribution!r}")
     return ExactModel(distribution.truth)

@@ -1,4 +1,4 @@
-"""How many sequences fit into memory at once, from what a model keeps of one until its gradient is computed."""
+"""Estimates how many sequences fit into memory at once during training."""
 
 import numpy as np
 import torch

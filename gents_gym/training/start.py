@@ -1,4 +1,4 @@
-"""Where gradients begin: historical rows in, a first map of contexts and a filter model's first prior out."""
+"""Finds where training starts: a first map of contexts, and a filter model's first prior."""
 
 from dataclasses import replace
 
@@ -12,11 +12,11 @@ from gents_gym.training.context_map import ROWS, fit_batch, fit_context_map
 from gents_gym.training.data import RowSets
 
 ITERATIONS = 12  # rounds of EM: gradients do the rest
-LEAST_ACTIONS, FOR_EACH = 1000, 30  # actions, and actions per action feature, where there are so many
+LEAST_ACTIONS, FOR_EACH = 1000, 30  # actions, and actions per action feature, if there are so many
 
 
 def start_filter(model: FilterModel, rows: RowSets, rng: np.random.Generator) -> None:
-    """Fit the outcomes' scaling, the context's map, where it is learned, and the prior."""
+    """Fit the outcomes' scaling, the context's map, if it is learned, and the prior."""
     if isinstance(model.form, GaussianForm):
         rows = scale_outcomes(model.form, rows)
     start_paper(model, rows, rng)
@@ -24,7 +24,7 @@ def start_filter(model: FilterModel, rows: RowSets, rng: np.random.Generator) ->
 
 
 def start_paper(model: FilterModel | PaperModel, rows: RowSets, rng: np.random.Generator) -> None:
-    """Fit the context's map, where it is learned; all else starts at random."""
+    """Fit the context's map, if it is learned; all else starts at random."""
     if model.config.context_features:
         fit_context_map(model, rows.choose(_choose(rows, rng)), rng)
 

@@ -1,4 +1,4 @@
-"""Sets the threads of a training, so that its bytes do not depend on the environment's."""
+"""Sets the number of threads of a training, so that results do not depend on the environment's."""
 
 from collections.abc import Callable
 from functools import wraps

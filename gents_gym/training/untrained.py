@@ -1,4 +1,4 @@
-"""Makes a fresh model for given rows, and gives a trained one what it needs beside its weights."""
+"""Makes a fresh model for given rows, and adds to a trained one what it needs beside its weights."""
 
 from dataclasses import fields
 from typing import Any

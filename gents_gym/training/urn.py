@@ -1,4 +1,4 @@
-"""How alike the contexts of one task are: the mass α of the bank in the urn of the context model "seen", fitted."""
+"""Fits how alike the contexts of one task are: the mass α of the bank in the context model "seen"."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a trained model has to beat: held-out losses of a constant, of running base rates and of a pooled regression."""
+"""Measures losses that a trained model has to beat: a constant, running base rates and a pooled regression."""
 
 import math
 

@@ -1,6 +1,6 @@
 """Distillation: a network learns, on imagined tasks, the probabilities with which an agent on a model plays."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,12 +12,12 @@ import torch
 from gents_gym.agents.on_model import BeliefHolder
 from gents_gym.checks import InputError
 from gents_gym.construct import make_agent
-from gents_gym.evaluation.environments import make_envs
+from gents_gym.evaluation.environments import env_distribution, make_envs
 from gents_gym.evaluation.measures import totals
 from gents_gym.evaluation.rollout import Rollout, rollout
 from gents_gym.files import check_target
 from gents_gym.models.distilled import CONFIG, ActionNetwork, DistilledConfig, load_network, save_network, summarise
-from gents_gym.models.load import load_model
+from gents_gym.models.load import WEIGHTS, load_model, model_folders
 from gents_gym.randomness import stream
 from gents_gym.report.comparison import mean_interval
 from gents_gym.report.tables import escape
@@ -119,15 +119,16 @@ def distill(
         TuneConfig(config.model, config.env, config.horizon, config.n_actions, config.contexts, seed=config.seed)
     )
     load_model(config.model)
+    if config.env is not None:
+        env_distribution(config.env)
     imagined = write_spec("gents_gym/Imagined-v0", {"model": config.model, **come})
-    teacher = _teacher(config)
-    watched = Watched(
-        teacher, config.model, config.explore, config.context, stream(config.seed, "distilling", 1, "train")
-    )
+    envs = {imagined: "validation"} | ({} if config.env is None else {config.env: "test"})
+    _check_playable(config, envs)
+    rng = stream(config.seed, "distilling", 1, "train")
+    watched = Watched(_teacher(config), config.model, config.explore, config.context, rng)
     _play(watched, imagined, config.tasks, config.seed, "train", lambda share: tell("playing", 0.5 * share))
     network = _fit(config, *watched.pairs, lambda share: tell("training", 0.5 + 0.2 * share))
     save_network(network, folder)
-    envs = {imagined: "validation"} | ({} if config.env is None else {config.env: "test"})
     found = list[Measured]()
     for env, split in envs.items():
         begun = 0.7 + 0.3 * len(found) / len(envs)
@@ -160,6 +161,19 @@ def _teacher(config: DistillConfig) -> Agent:
     return teacher
 
 
+def _name(model: str) -> str:
+    """Return how the network's file names a model, such that it is found from every folder."""
+    (folder,) = model_folders(model)
+    return model if ":" in model else folder.name if folder.parent == WEIGHTS else str(folder.absolute())
+
+
+def _check_playable(config: DistillConfig, envs: Iterable[str]) -> None:
+    """Raise unless the teacher plays a first decision in every environment: now, not after hours."""
+    for env in envs:
+        with closing(make_envs(env, 1, "validation")) as one:
+            rollout(one, _teacher(config), config.seed, max_steps=1)
+
+
 def _play(agent: Agent, env: str, tasks: int, seed: int, split: str, tell: Share) -> list[Rollout]:
     """Return the records of the first tasks of a split, in blocks."""
     found = list[Rollout]()
@@ -175,7 +189,7 @@ def _fit(config: DistillConfig, inputs: np.ndarray, targets: np.ndarray, tell: S
     """Return a network with the least cross entropy to the targets (N, A) given inputs (N, A, K)."""
     context_dim = load_model(config.model).config.context_dim if config.context else 0
     variance = inputs.shape[2] - context_dim == 5
-    network = ActionNetwork(DistilledConfig(config.agent, config.model, config.width, variance, context_dim))
+    network = ActionNetwork(DistilledConfig(config.agent, _name(config.model), config.width, variance, context_dim))
     x, y = torch.from_numpy(inputs), torch.from_numpy(targets)
     rng = stream(config.seed, "distilling", 0, "train")
     network.start(torch.Generator().manual_seed(int(rng.integers(2**31))), x)
@@ -202,7 +216,7 @@ def _measure(
     inputs, targets = watched.pairs
     told = (network.probabilities(inputs), np.concatenate(watched.again))
     variation, noise = (0.5 * float(np.abs(each - targets).sum(axis=1).mean()) for each in told)
-    student = make_agent("distilled", path=str(folder))
+    student = make_agent("distilled", path=str(folder), model=config.model)
     plain = (_teacher(config), student)
     records = [_play(agent, env, config.held_out, config.seed, split, lambda share: tell(1.0)) for agent in plain]
     one, other = (np.concatenate([totals(part, "expected") for part in parts]) for parts in records)

@@ -107,7 +107,7 @@ def test_bad_estimators(estimator, message):
 
 def test_bad_tables():
     contexts, outcomes = problems(1, 20, 2, seed=5)
-    with pytest.raises(InputError, match="estimator must have predict_proba where it is a classifier, got LinearSVC"):
+    with pytest.raises(InputError, match="estimator must have predict_proba if it is a classifier, got LinearSVC"):
         Estimator(LinearSVC()).fit(contexts, outcomes)
     with pytest.raises(InputError, match=r"outcomes must have shape \(B, T, A\), got \(1, 19, 2\)"):
         Estimator(EXACT).fit(contexts, outcomes[:, 1:])

@@ -68,6 +68,8 @@ def test_the_same_seed_gives_the_same_network(done, tmp_path):
         ({"model": "synthetic-filer"}, "did you mean 'synthetic-filter'"),
         ({"explore": 2}, "explore must be at most 1, got 2"),
         ({"epochs": 0}, "epochs must be at least 1, got 0"),
+        ({"env": "CartPole-v1"}, "env must be one of gents_gym's, with a task distribution, got 'CartPole-v1'"),
+        ({"env": "gents_gym/News-v0"}, "model must be trained on tasks with"),
         ({"horizon": None}, r"horizon must be given \(--horizon\)"),
     ],
 )

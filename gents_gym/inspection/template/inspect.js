@@ -38,7 +38,8 @@ function format(value, digits = 2) {
   return (Number(text) === 0 ? text.replace("-", "") : text).replace("-", "−");
 }
 
-const whole = (value) => (Number.isInteger(value) ? format(value, 0) : format(value, 1));
+const isGaussian = data.likelihood === "gaussian";
+const whole = (value) => format(value, Number.isInteger(value) && !isGaussian ? 0 : 1);
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const paint = (action) => `--light:${data.colors[action].light};--dark:${data.colors[action].dark}`;
 const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
@@ -172,6 +173,8 @@ function drawTable(step) {
     for (let a = 0; a < A; a++) drawCell(line, step, at, row * A + a, a);
     if (at === t) line.children[2 + played].classList.add("played");
   }
+  const cell = table.querySelector("td.played"), frame = table.parentElement;
+  if (frame.scrollWidth > frame.clientWidth) frame.scrollLeft = cell.offsetLeft - frame.clientWidth / 2;
 }
 
 const sub = (number) => String(number).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
@@ -271,7 +274,6 @@ function drawWhy(step) {
 // -- the map
 
 function drawMap(step) {
-  byId("map-panel").classList.toggle("without", !data.dims);
   const title = state.map === "policy" ? "The fitted policy" : "The best prediction";
   byId("map-title").textContent = data.dims ? title : "Actions";
   const buttons = byId("maps");

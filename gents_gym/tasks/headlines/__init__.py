@@ -1,1 +1,1 @@
-"""Headlines as actions: files of headlines in, a corpus of texts, embeddings and scores out."""
+"""Prepares headlines for use as actions: reads files of them and makes a corpus of texts, embeddings and scores."""

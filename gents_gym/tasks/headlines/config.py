@@ -1,4 +1,4 @@
-"""How to prepare a corpus, apart from the tools that do it: the command line is made from it."""
+"""Holds the options for preparing a corpus; the command line is made from them."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,11 +29,11 @@ class PrepareConfig:
     sentiment: str = "vader"
     """vader (lexicon, offline), or a transformers classifier."""
     sentiment_label: str = "positive"
-    """Label whose probability is the sentiment, where it is a classifier."""
+    """Label whose probability is the sentiment, if it is a classifier."""
     formality: str = "f-score"
     """f-score (parts of speech, offline), or a transformers classifier."""
     formality_label: str = "formal"
-    """Label whose probability is the formality, where it is a classifier."""
+    """Label whose probability is the formality, if it is a classifier."""
     train: float | None = None
     """Share (below 1) or number of training headlines; none: 0.6, and 20,000 of 100,000 or more, as in the paper."""
     validation: float | None = None

@@ -1,4 +1,4 @@
-"""A corpus of headlines: a folder in, texts, embeddings and scores by split out."""
+"""Reads a corpus folder: texts, embeddings and scores of headlines by split."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Invented headlines: a seed in, distinct synthetic headlines of many topics, tones and registers out."""
+"""Invents distinct synthetic headlines of many topics, tones and registers from a seed."""
 
 import re
 import tomllib

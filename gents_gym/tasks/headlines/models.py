@@ -1,4 +1,4 @@
-"""Text models from folders or a hub, through transformers: names in; encoders and classifiers of headlines out."""
+"""Loads encoders and classifiers of headlines through transformers, from folders or a hub."""
 
 import hashlib
 import importlib.util
@@ -98,7 +98,7 @@ def _minilm() -> Path:
     weights = folder / "model.safetensors"
     found = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.exists() else "no file"
     if found != MINILM_SHA256:
-        raise InputError(f"'{weights}' must have the sha256 {MINILM_SHA256}, got {found}: install the package anew")
+        raise InputError(f"'{weights}' must have the sha256 {MINILM_SHA256}, got {found}: install the package again")
     return folder
 
 

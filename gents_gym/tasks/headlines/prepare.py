@@ -1,4 +1,4 @@
-"""From a file of headlines to a corpus: read, split, embed, score, normalise, write; a killed run goes on."""
+"""Makes a corpus from a file of headlines: reads, splits, embeds, scores, normalises and writes; resumable."""
 
 import hashlib
 import json
@@ -31,7 +31,7 @@ FOLDS = 5  # of the ridge regressions that tell how well embeddings predict scor
 def prepare(config: PrepareConfig, out: str | Path, on_part: Callable[[int, int], None] | None = None) -> Corpus:
     """Write the corpus to the folder ``out`` and return it.
 
-    A folder with an unfinished run of the same configuration and headlines goes on where it was and ends with the
+    A folder with an unfinished run of the same configuration and headlines continues where it was and ends with the
     same bytes; a finished one is left as it is.
 
     Args:
@@ -83,7 +83,7 @@ def split(headlines: list[str], train: float | None, validation: float | None, s
 def _check_dimensions(config: PrepareConfig, n_train: int, target: Corpus | None) -> None:
     if config.dimensions is not None:
         if target is not None:
-            raise InputError(f"dimensions must be left out where space is given, got {config.dimensions}")
+            raise InputError(f"dimensions must be left out if space is given, got {config.dimensions}")
         if check_integer("dimensions", config.dimensions, 1) > n_train:
             raise InputError(f"dimensions must be at most the {n_train} training headlines, got {config.dimensions}")
     if target is not None:
@@ -138,7 +138,7 @@ def _models(config: PrepareConfig) -> _Models:
 
 
 def _check_same(folder: Path, trial: dict[str, np.ndarray]) -> None:
-    """Raise where the models' ``trial`` is not that of the run to go on with: folders and hubs change."""
+    """Raise if the models' ``trial`` is not that of the run to continue: folders and hubs change."""
     path = own_folder(folder) / "trial.safetensors"
     kept = _saved(path, 1)
     if kept is None:

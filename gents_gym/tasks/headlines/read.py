@@ -12,7 +12,7 @@ from gents_gym.checks import InputError, check_choice, check_integer
 from gents_gym.files import as_path
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".txt": "lines"}
-COLUMNS = ("headline", "title")  # looked for where no column is named
+COLUMNS = ("headline", "title")  # looked for if no column is named
 MIND_TITLE = 3  # of news.tsv: id, category, subcategory, title, abstract, url, …
 SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which JSON can hold and files of text cannot
 MIND_ROW = re.compile(r"N\d+\t[^\t]*\t[^\t]*\t")
@@ -74,7 +74,7 @@ def _lines(path: Path) -> list[str]:
 def _guess(path: Path, lines: list[str]) -> str:
     format = FORMATS.get(path.suffix.lower())
     if format is None:
-        rule = f"one of {', '.join(FORMATS)} where no format is given"
+        rule = f"one of {', '.join(FORMATS)} if no format is given"
         raise InputError(f"headlines must be a file with an ending that is {rule}, got '{path}': say --format")
     return "mind" if format == "tsv" and MIND_ROW.match(lines[0]) else format
 

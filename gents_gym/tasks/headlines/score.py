@@ -1,4 +1,4 @@
-"""Scores of headlines without a network: VADER's sentiment and a part-of-speech formality; texts in, numbers out."""
+"""Scores headlines without a network: VADER's sentiment and a formality measure from parts of speech."""
 
 import re
 import warnings
@@ -53,7 +53,7 @@ def _spell_out(text: str) -> str:
 
 
 def _f_score(tagged: list[tuple[str, str]]) -> float:
-    """Return F of (word, Penn tag) pairs; 50, the middle, where there is no word."""
+    """Return F of (word, Penn tag) pairs; 50, the middle, if there is no word."""
     words = [(word, tag) for word, tag in tagged if any(letter.isalnum() for letter in word)]
     formal = sum(word in ARTICLES or tag.startswith(FORMAL) for word, tag in words)
     deictic = sum(word not in ARTICLES and tag.startswith(DEICTIC) for word, tag in words)

@@ -264,7 +264,7 @@ def test_another_corpus_can_share_the_space(config, tmp_path):
         InputError, match=r"pooling must be 'mean', as that of the corpus '.*first' whose .*, got 'cls'"
     ):
         prepare(replace(config, dimensions=None, space=str(tmp_path / "first"), pooling="cls"), tmp_path / "third")
-    with pytest.raises(InputError, match="dimensions must be left out where space is given, got 3"):
+    with pytest.raises(InputError, match="dimensions must be left out if space is given, got 3"):
         prepare(replace(config, space=str(tmp_path / "first")), tmp_path / "third")
     with pytest.raises(InputError, match="encoder must be 'minilm', as that of the corpus 'bundled'"):
         prepare(replace(config, dimensions=None, space="bundled"), tmp_path / "third")
