@@ -29,7 +29,7 @@ def measure_live(sizes: Sizes) -> dict[str, float]:
 
 
 def _measure(name: str, sizes: Sizes) -> dict[str, float]:
-    n_all = max(sizes.live) + sizes.timed
+    n_all = max(sizes.live) + len(sizes.live) * sizes.timed
     tasks = make_tasks("synthetic", horizon=n_all, n_actions=N_ACTIONS).sample(0, range(1), "validation")
     found, done = dict[str, float](), 0
     with tempfile.TemporaryDirectory() as folder, Live(Path(folder) / "live.db", AGENTS[name], MODEL) as live:
@@ -91,6 +91,6 @@ def _votes(live: Live, tasks: Tasks) -> float:
     stream, times, found = live._stream("main"), dict[str, float](), []
     choose = _timed("votes", stream.choose, times)
     for t in range(TRIED):
-        choose(tasks.contexts[0, t], stream.live, True)
+        choose(tasks.contexts[0, t % tasks.horizon], stream.live, True)
         found.append(times["work of votes"])
     return float(np.median(found))
