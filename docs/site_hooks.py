@@ -24,8 +24,8 @@ GROUPS = {  # of public names, in the order of the reference
         "rollout Rollout evaluate EvaluationConfig load_results compare RecordRegret VectorRecordRegret"
     ),
     "Environments and tasks": (
-        "BanditEnv BanditVectorEnv PreviousStep VectorPreviousStep TaskDistribution Tasks ActionRows make_tasks "
-        "register_tasks"
+        "BanditEnv BanditVectorEnv PreviousStep VectorPreviousStep LateOutcomes VectorLateOutcomes "
+        "TaskDistribution Tasks ActionRows make_tasks register_tasks"
     ),
     "Agents and policies": "Agent TaskInfo PerTask make_agent PolicyClass make_policy",
     "Models": (
@@ -35,6 +35,7 @@ GROUPS = {  # of public names, in the order of the reference
     "Training, tuning and logs": (
         "train preset_config RowSets tune TuneConfig Logs Roles read_logs evaluate_offline OfflineConfig"
     ),
+    "Live use": "Live Decision read_decisions",
     "Checks and errors": "testing InputError",
 }
 MORE = "More"  # public names that no group above lists

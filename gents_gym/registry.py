@@ -10,6 +10,8 @@ TASKS = {
     "classification": "gents_gym.tasks.classification:Classification",
     "wheel": "gents_gym.tasks.wheel:Wheel",
     "bernoulli": "gents_gym.tasks.bernoulli:Bernoulli",
+    "drifting": "gents_gym.tasks.drifting:Drifting",
+    "correlated": "gents_gym.tasks.correlated:Correlated",
 }
 
 # Gymnasium environments: the id, and the arguments that it is registered with.
@@ -20,6 +22,8 @@ ENVIRONMENTS = {
     "gents_gym/Classification-v0": {"tasks": "classification"},
     "gents_gym/Wheel-v0": {"tasks": "wheel"},
     "gents_gym/Bernoulli-v0": {"tasks": "bernoulli"},
+    "gents_gym/Drifting-v0": {"tasks": "drifting"},
+    "gents_gym/Correlated-v0": {"tasks": "correlated"},
 }
 
 # Agents; other distributions add theirs through the entry-point group "gents_gym.agents".
@@ -77,6 +81,7 @@ TUNED = (
 MODELS = {
     "filter": "gents_gym.models.filter:FilterModel",
     "paper": "gents_gym.models.paper:PaperModel",
+    "joint": "gents_gym.models.joint:JointModel",
 }
 
 # Presets: the kind of each, and how it is trained where not by TrainConfig's defaults. Bundled weights lie in folders
@@ -84,6 +89,7 @@ MODELS = {
 # not binary belong to the preset: its name stands for whichever model fits the tasks.
 PRESETS: dict[str, dict[str, Any]] = {
     "filter": {"kind": "filter"},
+    "joint": {"kind": "joint", "whole_tasks": True},
     "paper": {
         "kind": "paper",
         "epochs": 100,
@@ -118,7 +124,11 @@ CANDIDATES: dict[str, tuple[dict[str, int], ...]] = {
 STARTS = {
     "filter": "gents_gym.training.start:start_filter",
     "paper": "gents_gym.training.start:start_paper",
+    "joint": "gents_gym.training.start:start_filter",
 }
+
+# What follows the training of a kind of model: functions of (model, rows, rng) that set what gradients leave alone.
+FINISHES = {"joint": "gents_gym.training.sharing:fit_sharing"}
 
 # What a setting changes in a preset.
 PRESET_CHANGES: dict[str, dict[str, dict[str, Any]]] = {
@@ -133,6 +143,7 @@ PRESET_CHANGES: dict[str, dict[str, dict[str, Any]]] = {
         "paper": {"model": {"context_features": 4}, "epochs": 40, "batch": 100, "learning_rates": (0.003, 0.001)},
         "literal": {"model": {"context_features": 8}, "epochs": 40},  # φ̂'s size is a choice: the paper names none
     },
+    "drifting": {"filter": {"model": {"context_features": 0, "forgetting": 1}, "ordered": True}},
 }
 
 # Policy classes Π with their fitting rule.
@@ -142,6 +153,7 @@ POLICIES = {
     "mlp": "gents_gym.policies.mlp:MLP",
     "constrained": "gents_gym.policies.constrained:Constrained",
     "features": "gents_gym.policies.features:OnFeatures",
+    "moving": "gents_gym.policies.moving:Moving",
     "estimator": "gents_gym.policies.estimator:Estimator",
 }
 

@@ -17,7 +17,7 @@ from gents_gym.specs import check_registered
 FORMAT = "gents_gym.tasks.1"
 ARRAYS = ("action_features", "contexts", "outcomes", "means", "hidden_features", "available")  # in the seal's order
 NEEDED = ARRAYS[:3]
-LABELS = {"oracle": str, "reward_fn": str, "texts": list, "space": str, "likelihood": str}
+LABELS = {"oracle": str, "reward_fn": str, "texts": list, "space": str, "likelihood": str, "known_columns": list}
 
 
 def write_tasks(path: str | Path, arrays: dict[str, np.ndarray], labels: dict[str, Any]) -> Path:

@@ -70,6 +70,12 @@ class Truth:
         context_map: φ_X, (..., D) to (..., K-1), or None if it is the identity.
         context_spread: s; contexts are √(1 - s²) X̄ + s X, where X̄ is the task's own, both N(0, I).
         noise: The variance of Gaussian outcomes.
+        drift: How coefficients move: "walk", a stationary autoregression with the prior as its distribution at every
+            decision, or "jump", to new coefficients of all actions, once.
+        rate: With a walk, coefficients n decisions apart have the correlation (1 - rate)ⁿ; a jump comes before a
+            decision with this probability, unless it came before. 0: coefficients stay.
+        correlation: Of the same coefficient of two actions of a task, in standard deviations from their means.
+        row_effect: The part of the outcomes' noise that all actions share in a row.
     """
 
     prior: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -77,6 +83,15 @@ class Truth:
     context_map: Callable[[np.ndarray], np.ndarray] | None = None
     context_spread: float = 1.0
     noise: float = 1.0
+    drift: str = "walk"
+    rate: float = 0.0
+    correlation: float = 0.0
+    row_effect: float = 0.0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether coefficients stay as they are, and actions have nothing in common."""
+        return not (self.rate or self.correlation or self.row_effect)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +112,7 @@ class Tasks:
         likelihood: What an outcome is; None: Bernoulli if all outcomes are 0 or 1, else Gaussian.
         truth: p*, or None where it is not known. Files do not keep it.
         available: Which actions can be played at each decision, (B, T, A) bool; None: all of them.
+        known_columns: Entries of contexts that agents know ahead for all decisions, time above all.
     """
 
     action_features: np.ndarray
@@ -111,6 +127,7 @@ class Tasks:
     likelihood: Likelihood = None  # type: ignore[assignment]  # set in __post_init__
     truth: Truth | None = None
     available: np.ndarray | None = None
+    known_columns: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the shapes against each other, and the outcomes, and freeze the arrays."""
@@ -138,6 +155,7 @@ class Tasks:
         if not isinstance(self.truth, Truth | None):
             raise InputError(f"truth must be a Truth or None, got {self.truth!r}")
         set_likelihood(self)
+        object.__setattr__(self, "known_columns", _check_columns(self.known_columns, contexts.shape[2]))
         if not isinstance(self.oracle, str | None):
             raise InputError(f"oracle must be the id of a policy class or None, got {self.oracle!r}")
         if self.oracle is None:
@@ -174,8 +192,8 @@ class Tasks:
     def put(self, slots: np.ndarray, tasks: "Tasks") -> "Tasks":
         """Return a copy with the tasks at ``slots`` replaced by ``tasks``, in order.
 
-        Where one of the two batches does not know its means, hidden features, texts, space or truth, the result does
-        not; where their likelihoods differ, the outcomes decide again.
+        Where one of the two batches does not know its means, hidden features, texts, space, truth or columns, the
+        result does not; where their likelihoods differ, the outcomes decide again.
         """
         theirs, merged = tasks._parts(), {}
         for name, array in self._parts().items():
@@ -190,6 +208,7 @@ class Tasks:
             space=space,
             likelihood=self.likelihood if self.likelihood == tasks.likelihood else None,  # type: ignore[arg-type]
             truth=self.truth if self.truth is tasks.truth else None,
+            known_columns=self.known_columns if self.known_columns == tasks.known_columns else (),
         )
 
     @property
@@ -219,6 +238,15 @@ class Tasks:
         return self.truth if self.hidden_features is None else None
 
     @property
+    def known_contexts(self) -> np.ndarray | None:
+        """What agents know ahead of contexts, (B, T, D), NaN for what they do not; None where that is all."""
+        if not self.known_columns:
+            return None
+        known = np.full_like(self.contexts, np.nan)
+        known[..., list(self.known_columns)] = self.contexts[..., list(self.known_columns)]
+        return known
+
+    @property
     def hashes(self) -> tuple[str, ...]:
         """The sha256 of each task's content, in order."""
         return tuple(digest(*task) for task in zip(*self._arrays().values(), strict=True))
@@ -235,6 +263,8 @@ class Tasks:
             labels["texts"] = self.texts.tolist()
         if self.space is not None:
             labels["space"] = self.space
+        if self.known_columns:
+            labels["known_columns"] = list(self.known_columns)
         if self.likelihood != infer_likelihood(self.outcomes):  # else the outcomes say it
             labels["likelihood"] = str(self.likelihood)
         return write_tasks(path, self._arrays(), labels)
@@ -257,6 +287,16 @@ class Tasks:
         if "likelihood" in parts:
             parts["likelihood"] = make_likelihood(parts["likelihood"])
         return cls(**parts, reward_fn=reward_fn)
+
+
+def _check_columns(value: Any, size: int) -> tuple[int, ...]:
+    """Return the numbers of columns, or raise unless each is one of ``size``, and named once."""
+    if not isinstance(value, tuple | list) or len({*value}) < len(value):
+        raise InputError(f"known_columns must be a list of different columns, got {value!r}")
+    columns = tuple(check_integer("known_columns", column, 0) for column in value)
+    if max(columns, default=-1) >= size:
+        raise InputError(f"known_columns must lie below {size}, the context size, got {max(columns)}")
+    return columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,7 +398,7 @@ class TaskInfo:
     space: str | None = None  # the name of the space that action features are embeddings in, where they are
     likelihood: Likelihood = BERNOULLI  # what an outcome is
     truth: Truth | None = None  # p*, where nature publishes it and it is about the features above
-    known_contexts: np.ndarray | None = None  # (B, T, D): what is known of the contexts to come
+    known_contexts: np.ndarray | None = None  # (B, T, D): what is known of the contexts to come; NaN: not known
     late: bool = False  # whether outcomes may arrive after later decisions, or never
     masked: bool = False  # whether only some of the actions can be played at a decision
 
@@ -682,7 +722,9 @@ class ActionModel(Protocol):
     float32 NumPy arrays and return NumPy arrays; those of a ``torch.nn.Module`` take and return tensors.
 
     A model may also have a ``likelihood`` (without it, outcomes are 0 and 1), a ``bank`` of contexts (n, D) to imagine
-    from (without it, a task's own), an ``action_bank`` (n, F) to imagine whole tasks with, and ``context_features`` and
+    from (without it, a task's own), an ``action_bank`` (n, F) to imagine whole tasks with, ``ordered``, True if rows
+    must be appended in the order of their decisions, so that those of an action are appended again if one comes late,
+    and ``context_features`` and
     ``action_context_features`` as in :class:`Model`, which take and return NumPy arrays.
     """
 

@@ -41,6 +41,8 @@ PAGES: dict[str, dict[str, str]] = {
     },
     "docs/first_evaluation.md": {r"env=env, tasks=50": "env=env, tasks=50, workers=1"},
     "docs/imagined.md": {r"\./models/mine": "synthetic-filter"},
+    "docs/inspect.md": {"task=3, steps=20": "task=3, steps=5"},
+    "docs/live.md": {r"models/site": "synthetic-filter"},
     "docs/models.md": {},
     "docs/news.md": {r", corpus=.my-corpus.": ""},
     "docs/offline.md": {  # goes on with the model of docs/logs.md
@@ -158,7 +160,8 @@ def test_commands_on_the_pages_parse(monkeypatch):
         for language, block in BLOCK.findall(path.read_text()):
             if language == "":
                 found |= {
-                    tuple(re.sub(r"\$\w+", "1", word) for word in words if word != "$news") for words in commands(block)
+                    tuple(re.sub(r"\$\w+|\$\{.*\}", "1", word) for word in words if word != "$news")
+                    for words in commands(block)
                 }
     for words in sorted(found):
         monkeypatch.setattr(sys, "argv", ["gents-gym", *words])

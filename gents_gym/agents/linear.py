@@ -150,6 +150,9 @@ class LinearPosterior:
             variance = np.einsum("bak,bak->ba", direction, x)
         return mean, np.sqrt(np.maximum(variance, 0, out=variance))
 
+    def fade(self) -> None:
+        """Pass a decision: nothing is forgotten."""
+
     def update(
         self, features: np.ndarray, action: np.ndarray, outcome: np.ndarray, task: np.ndarray | None = None
     ) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 from gents_gym.agents.ahead import DEFAULT_VOTES
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.drawn import DrawnBest
+from gents_gym.agents.forgetting import make_posterior
 from gents_gym.agents.late import OpenDecisions
 from gents_gym.agents.linear import (
     ContextFeatures,
-    LinearPosterior,
     LinearPrior,
     add_intercept,
     check_observed,
@@ -29,13 +29,14 @@ class LinTS(Resettable):
     """Per-action Bayesian linear regression of rewards on contexts, with a Gaussian prior and Gaussian noise.
 
     Actions are independent under the posterior, and a decision needs no more of a drawn β than x·β, so the
-    draw is of that number: N(x·m, xᵀPx).
+    draw is of that number: N(x·m, xᵀPx). With a ``window`` it is the sliding-window version, for drifting tasks.
     """
 
     prior: str = "isotropic"  # N(0, I), or "fitted" to historical rows by fit(rows)
     noise: float = 0.25  # noise variance of the isotropic prior; 1/4 is the most that rewards in [0, 1] can have
     intercept: bool = False  # the paper's version has none
     votes: int = DEFAULT_VOTES  # draws behind the probabilities of actions, the played one among them
+    window: int | None = None  # rows of so many last decisions count; None: all
     fitted: LinearPrior | None = field(default=None, init=False, repr=False)  # what fit(rows) found
 
     def __post_init__(self) -> None:
@@ -44,6 +45,8 @@ class LinTS(Resettable):
         check_choice("prior", self.prior, ["isotropic", "fitted"])
         check_number("noise", self.noise, 0, above=True)
         check_integer("votes", self.votes, 2)
+        if self.window is not None:
+            check_integer("window", self.window, 1)
 
     def fit(self, rows: ActionRows) -> Self:
         """Fit the prior to historical rows; the isotropic prior needs none."""
@@ -56,7 +59,7 @@ class LinTS(Resettable):
         self._info, self._features = info, ContextFeatures(info, self.intercept)
         self._open = OpenDecisions(info)
         prior = choose_prior("lints", self.prior, info.context_dim + self.intercept, self.noise, self.fitted)
-        self._posterior = LinearPosterior(prior, info)
+        self._posterior = make_posterior(prior, info, window=self.window)
         self._best = DrawnBest(self._predict, check_rngs(rngs, len(info)), info.n_actions, self.votes)
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
@@ -69,10 +72,14 @@ class LinTS(Resettable):
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Update the played actions' posteriors."""
-        self._posterior.update(self._features(context), *check_observed(self._info, action, outcome))
+        observed = check_observed(self._info, action, outcome)
+        features = self._features(context)
+        self._posterior.fade()
+        self._posterior.update(features, *observed)
 
     def observe_late(self, feedback: Feedback) -> None:
         """Update the posteriors of the actions whose outcomes arrived."""
+        self._posterior.fade()
         for task, context, action, outcome in self._open.arrive(feedback):
             self._posterior.update(self._features.map(context), action, outcome, task)
 

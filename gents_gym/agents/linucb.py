@@ -7,33 +7,41 @@ import numpy as np
 
 from gents_gym.agents.ahead import Ahead
 from gents_gym.agents.base import Resettable
+from gents_gym.agents.forgetting import make_posterior
 from gents_gym.agents.late import OpenDecisions
-from gents_gym.agents.linear import ContextFeatures, LinearPosterior, LinearPrior, check_observed
+from gents_gym.agents.linear import ContextFeatures, LinearPrior, check_observed
 from gents_gym.agents.live import Live, find_live
 from gents_gym.agents.ties import Chooser, check_ties
-from gents_gym.checks import check_flag, check_number
+from gents_gym.checks import InputError, check_flag, check_number
 from gents_gym.types import Feedback, TaskInfo
 
 
 @dataclass
 class LinUCB(Resettable):
-    """LinUCB-disjoint: ridge regression of rewards on contexts per action, plus α standard deviations."""
+    """LinUCB-disjoint: ridge regression of rewards on contexts per action, plus α standard deviations.
+
+    With a ``discount`` it is the discounted LinUCB of drifting tasks: a row counts less with every further decision.
+    """
 
     alpha: float = 0.1  # width of the confidence bound
     intercept: bool = False  # the paper's version has none
     ties: str = "first"  # which of several equal actions is played: the first, or one at "random"
+    discount: float = 1.0  # what a row's weight is multiplied by at each decision; 1: nothing is forgotten
 
     def __post_init__(self) -> None:
         """Check the options."""
         check_flag("intercept", self.intercept)
         check_number("alpha", self.alpha, 0)
+        if check_number("discount", self.discount, 0, above=True) > 1:
+            raise InputError(f"discount must be at most 1, got {self.discount}")
         check_ties(self.ties)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Face B new tasks."""
         self._info, self._features = info, ContextFeatures(info, self.intercept)
         self._open = OpenDecisions(info)
-        self._posterior = LinearPosterior(LinearPrior.isotropic(info.context_dim + self.intercept, noise=1.0), info)
+        prior = LinearPrior.isotropic(info.context_dim + self.intercept, noise=1.0)
+        self._posterior = make_posterior(prior, info, discount=self.discount)
         self._choose = Chooser(self.ties, rngs, info.n_actions)
         self._scores = Ahead(self.scores)
 
@@ -54,9 +62,13 @@ class LinUCB(Resettable):
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Update the played actions' regressions."""
-        self._posterior.update(self._features(context), *check_observed(self._info, action, outcome))
+        observed = check_observed(self._info, action, outcome)
+        features = self._features(context)
+        self._posterior.fade()
+        self._posterior.update(features, *observed)
 
     def observe_late(self, feedback: Feedback) -> None:
         """Update the regressions of the actions whose outcomes arrived."""
+        self._posterior.fade()
         for task, context, action, outcome in self._open.arrive(feedback):
             self._posterior.update(self._features.map(context), action, outcome, task)

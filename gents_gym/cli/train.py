@@ -131,7 +131,10 @@ class Train:
         print("\n".join(describe(logs)))
         files = ", ".join(path.name for path in (data, self.action_table) if path is not None)
         by_time = self.split == "time"
-        parts = split_time(logs, 0.2) if by_time else split_actions(RowSets.from_logs(logs), 0.2, config.seed)
+        if by_time:
+            parts = split_time(logs, 0.2)
+        else:
+            parts = split_actions(RowSets.from_logs(logs), 0.2, config.seed, config.whole_tasks)
         return *parts, f"logs: {files}{'; the latest rows validate' if by_time else ''}"
 
     def _print(self, done: str) -> None:

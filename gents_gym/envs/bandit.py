@@ -38,6 +38,10 @@ class BanditEnv(EnvBase):
     `gents_gym/Imagined-v0` plays tasks that a model draws from its own p_θ
     (:class:`gents_gym.models.imagined.Imagined`).
 
+    `gents_gym/Drifting-v0` and `gents_gym/Correlated-v0` are the synthetic setting with coefficients that move
+    (:class:`gents_gym.tasks.drifting.Drifting`) and with actions that share fate
+    (:class:`gents_gym.tasks.correlated.Correlated`).
+
     `gents_gym/Classification-v0` has the classes of a data set as actions and its rows as contexts
     (:class:`gents_gym.tasks.classification.Classification`), `gents_gym/Wheel-v0` is the wheel bandit
     (:class:`gents_gym.tasks.wheel.Wheel`), and `gents_gym/Bernoulli-v0` has a constant context
@@ -48,8 +52,9 @@ class BanditEnv(EnvBase):
 
     ## Observation Space
     `Dict(context=Box(D,), action_features=Box(A, F))`, float32, within ±1e6. In the news setting the action
-    features are embeddings of the headlines. With `turnover` also `available=MultiBinary(A)`, the actions that can be
-    played now; `info["action_mask"]` is the same, and so is `action_masks()`.
+    features are embeddings of the headlines; in `gents_gym/Drifting-v0` the last entry of a context is the time t/T.
+    With `turnover` also `available=MultiBinary(A)`, the actions that can be played now; `info["action_mask"]` is the
+    same, and so is `action_masks()`.
 
     ## Rewards
     R(Y) of the played action's outcome, any finite number; the outcome itself is `info["outcome"]`. With a `delay` or
@@ -74,6 +79,8 @@ class BanditEnv(EnvBase):
       categories. Imagined contexts have the size that the model was trained on.
     - `outcomes="bernoulli"`: of `gents_gym/Synthetic-v0`, also "gaussian" or "categorical" (0, 1 or 2).
     - `context_spread=1.0`: how much a task's contexts differ, in the paper's two settings; 0 makes them all the same.
+    - `drift="walk"` or "jump", `rate=0.005`, `time=True`: of `gents_gym/Drifting-v0`.
+    - `correlation=0.5`, `row_effect=0.0`: of `gents_gym/Correlated-v0`.
     - `dataset="digits"`, `target`, `bins`, `test`, `label_noise`: of `gents_gym/Classification-v0`.
     - `delta=0.95`, `mu1`, `mu2`, `mu3`, `sigma`: of `gents_gym/Wheel-v0`.
     - `delay=0`: how many decisions later an outcome arrives: a whole number, or a dict of one of "constant",

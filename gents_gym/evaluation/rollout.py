@@ -309,6 +309,7 @@ def task_info(envs: VectorEnv[Any, Any, Any], observation: Any, shown: dict[str,
         space=None if tasks is None else tasks.space,
         likelihood=BERNOULLI if tasks is None else tasks.likelihood,
         truth=None if tasks is None else tasks.known_truth,
+        known_contexts=None if tasks is None else tasks.known_contexts,
         late=bool(envs.metadata.get(LATE)),
         masked="available" in observation,
     )

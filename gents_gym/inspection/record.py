@@ -109,6 +109,9 @@ def inspect_task(
         if tasks is None:
             raise InputError(f"env must be one of gents_gym's, whose tasks have tables, got {env!r}")
         info = task_info(envs, observation, shown, tasks)
+        if info.late or info.masked:
+            rule = "env must show outcomes at once and let every action be played, to be inspected"
+            raise InputError(f"{rule}, got {env!r} with {'late outcomes' if info.late else 'actions that come and go'}")
         n_steps = check_steps(steps, tasks.horizon)
         axes = make_axes(check_dims(dims, info.context_dim), tasks.contexts[0, :n_steps])
         if isinstance(second, Privileged):

@@ -11,9 +11,10 @@ import torch
 
 from gents_gym.checks import InputError, TaskError, check_array, check_integer, check_rngs
 from gents_gym.likelihoods import BERNOULLI, Likelihood
-from gents_gym.models.contexts import CONTEXT_MODELS, Sources, check_contexts, default_contexts, stack
+from gents_gym.models.contexts import check_contexts, stack
 from gents_gym.models.ledger import KEPT, Ledger
 from gents_gym.models.lookahead import errors_of, find_outlook
+from gents_gym.models.picked import Bank, imagine
 from gents_gym.models.tree import fill_tree, map_tree, tree_leaves
 from gents_gym.numerics.rounds import rounds
 from gents_gym.types import ActionModel, Completion, Feedback, Outlook, TaskInfo
@@ -236,6 +237,7 @@ class ActionBelief:
         self._info, self._rngs, self._likelihood = info, check_rngs(rngs, len(info)), likelihood
         general = RowByRow(model, likelihood)
         self._start = general.start
+        self._ordered = bool(getattr(model, "ordered", False))
         self._kernel: Kernel = model.kernel() if isinstance(model, HasKernel) else general
         if self._kernel is general:
             general.try_out(features[0], info.context_dim)
@@ -263,15 +265,44 @@ class ActionBelief:
         self._ledger.decide(context, action)
 
     def observe(self, feedback: Feedback) -> None:
-        """Learn outcomes of open rows; of one task, those that come first in ``feedback`` are appended first."""
-        task, decision, outcome = self._ledger.arrive(feedback, self._likelihood)
+        """Learn outcomes of open rows; of one task, those that come first in ``feedback`` are appended first.
+
+        A model whose rows have an order is run again with an action's rows if one of them comes late.
+        """
+        task, decision, _ = self._ledger.arrive(feedback, self._likelihood)
         if not len(task):
             return
-        action, rows = self._ledger.actions[task, decision], self._ledger.rows[task, decision]
-        shape = (len(self._info), self._info.n_actions)
+        if self._ordered:
+            order = np.argsort(decision, kind="stable")
+            task, decision = self._rewind(task[order], decision[order])
+        self._absorb(task, decision)
+
+    def _absorb(self, task: np.ndarray, decision: np.ndarray) -> None:
+        """Append the rows of decisions (n,) of tasks (n,), one of a task after the other."""
+        ledger, shape = self._ledger, (len(self._info), self._info.n_actions)
         for part in rounds(task):
-            given = (task[part], action[part], rows[part], outcome[part], shape)
+            at = task[part], decision[part]
+            given = (at[0], ledger.actions[at], ledger.rows[at], ledger.outcomes[at], shape)
             self._state = self._kernel.absorb(self._state, *given)
+
+    def _rewind(self, task: np.ndarray, decision: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Start actions again that have later rows than these; return the rows to append, in the order of decisions."""
+        n_actions, seen = self._info.n_actions, self._ledger.seen[:, : self._ledger.time]
+        own = task * n_actions + self._ledger.actions[task, decision]
+        new = np.zeros(seen.shape, np.bool_)
+        new[task, decision] = True
+        latest = np.full(len(seen) * n_actions, -1)  # the last row of each action that was appended before
+        tasks, times = np.nonzero((seen >= 0) & ~new)
+        np.maximum.at(latest, tasks * n_actions + seen[tasks, times], times)
+        late = np.unique(own[decision < latest[own]])
+        if not len(late):
+            return task, decision
+        features = np.asarray(self._info.action_features)
+        started = map_tree(_join, *(self._start(features[i]) for i in np.unique(late // n_actions)))
+        place = np.searchsorted(np.unique(late // n_actions), late // n_actions) * n_actions + late % n_actions
+        self._state = map_tree(lambda old, fresh: _put(old, late, fresh[place]), self._state, started)
+        times, tasks = np.nonzero((np.isin(_owners(seen, n_actions), late) | new).T)  # by decision
+        return tasks, times
 
     def complete(
         self,
@@ -287,9 +318,7 @@ class ActionBelief:
         ledger = self._ledger
         t, end = ledger.time, ledger.end(rows)
         ledger.face(context)
-        picks = self._pick(end - t - 1, draws, contexts)
-        sources = ((ledger.contexts, self._bank), (ledger.rows, self._bank_rows))
-        imagined, mapped = _gather(sources, picks, t + 1)  # (B, M, T', D), (B, M, T', K)
+        imagined, mapped = self._imagine(end - t - 1, draws, contexts, t + 1)  # (B, M, T', D), (B, M, T', K)
         features = self._kernel.features(mapped)
         state, seen, n_actions = self._columns(actions)
         if draws > 1:
@@ -316,13 +345,11 @@ class ActionBelief:
         ledger = self._ledger
         ledger.end(1)
         ledger.face(context)
-        picks = self._pick(size, 1, contexts)
-        (rows,) = _gather([(ledger.rows, self._bank_rows)], picks, 0)  # (B, 1, C, K)
+        imagined, rows = self._imagine(size, 1, contexts, 0)  # (B, 1, C, D), (B, 1, C, K)
         state = self._states(actions)
         found = self._kernel.look_ahead(state, ledger.rows[:, ledger.time], rows[:, 0], counts, self._info)
         if found is not None:
             return found
-        (imagined,) = _gather([(ledger.contexts, self._bank)], picks, 0)  # (B, 1, C, D)
         current = ledger.contexts[:, ledger.time]
         apart = partial(self._observe_apart, actions)
         return find_outlook(self, self._info, current, imagined[:, 0], counts, apart, actions)
@@ -399,10 +426,10 @@ class ActionBelief:
             after[..., a] = moved[:, a]
             yield after
 
-    def _pick(self, count: int, draws: int, contexts: str | None) -> np.ndarray:
-        """Return which contexts of the bank or of the task itself are imagined, (B, M, n)."""
-        there = Sources(len(self._bank), self._ledger.time + 1, self._ledger.n_known, self._alpha)
-        return CONTEXT_MODELS[contexts or default_contexts(there)](there, count, draws, self._rngs)
+    def _imagine(self, count: int, draws: int, contexts: str | None, kept: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return so many imagined contexts behind the first ``kept`` of the task itself, and their rows."""
+        bank = Bank(self._bank, self._bank_rows, self._alpha)
+        return imagine(self._ledger, bank, contexts, count, draws, self._rngs, kept)
 
     def _states(self, actions: np.ndarray | None) -> Any:
         """Return the states of ``actions`` (B, n); None: of all."""
@@ -503,20 +530,16 @@ def check_likelihood(likelihood: Likelihood, info: TaskInfo) -> None:
         raise InputError(f"model must be of {info.likelihood} outcomes for these tasks, got {likelihood} ones")
 
 
-def _gather(sources: Sequence[tuple[np.ndarray, np.ndarray]], picks: np.ndarray, t: int) -> Iterator[np.ndarray]:
-    """Yield, of own rows and a bank's, the first t of the own and the picked ones behind them, (B, M, T', ...)."""
-    n_tasks, draws, count = picks.shape
-    some_own = np.count_nonzero(picks < 0) > 0
-    for own, bank in sources:
-        found = np.empty((n_tasks, draws, t + count, own.shape[2]), np.float32)
-        found[:, :, :t] = own[:, None, :t]
-        if some_own:
-            mine = own[np.arange(n_tasks)[:, None, None], np.maximum(-1 - picks, 0)]
-            theirs = bank[np.maximum(picks, 0)] if len(bank) else mine
-            found[:, :, t:] = np.where((picks < 0)[..., None], mine, theirs)
-        elif count:
-            found[:, :, t:] = bank.take(picks, axis=0)
-        yield found
+def _owners(seen: np.ndarray, n_actions: int) -> np.ndarray:
+    """Return the number b·A + a of the action that was observed in each row, (B, t); -1 for none."""
+    return np.where(seen >= 0, np.arange(len(seen))[:, None] * n_actions + seen, -1)
+
+
+def _put(part: Any, rows: np.ndarray, values: Any) -> Any:
+    """Return a copy with other values in some rows."""
+    part = part.clone() if isinstance(part, torch.Tensor) else part.copy()
+    part[rows] = values
+    return part
 
 
 def _join(*parts: Any, axis: int = 0) -> Any:

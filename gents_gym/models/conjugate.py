@@ -66,6 +66,10 @@ class ConjugatePosterior:
         normal = np.stack([rng.standard_normal((draws, *self.mean.shape[1:])) for rng in rngs])
         return self.mean[:, None] + (self.root[:, None] @ normal[..., None])[..., 0]
 
+    def sample(self, rows: np.ndarray, first: int, rngs: Rngs) -> np.ndarray:
+        """Return the parameters of outcomes under drawn coefficients, (B, M, T', K) to (B, M, T', A, 2)."""
+        return self.parameters(rows, self.draw(rows.shape[1], rngs))
+
     def parameters(self, rows: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Return the parameters of outcomes given coefficients, (..., T', K) and (..., A, K) to (..., T', A, 2)."""
         return self._around(rows @ coefficients.swapaxes(-1, -2))

@@ -20,8 +20,9 @@ class Sources:
 
     n_bank: int  # contexts in the model's bank; 0: it has none
     n_seen: int  # contexts of the task that were seen, the current one among them
-    n_known: int  # contexts of the task that were known from the start, the first ones; 0: none
+    n_known: int  # contexts of the task that were known whole from the start, the first ones; 0: none
     alpha: float  # mass of the bank in the urn, in contexts
+    in_part: bool = False  # whether some entries of contexts were known from the start
 
 
 Rngs = Sequence[np.random.Generator]
@@ -61,14 +62,19 @@ def pick_own(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarray
 
 
 def pick_given(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarray:
-    """Take the known contexts that come next; those beyond the last known one are picked as by default."""
+    """Take the known contexts that come next; those beyond the last known one are picked as from bank or urn.
+
+    Contexts that are known in some entries alone are picked so too: what is known is put into them afterwards.
+    """
+    if sources.in_part:
+        return CONTEXT_MODELS[_default_picks(sources)](sources, count, draws, rngs)
     if not sources.n_known:
         raise InputError("contexts must be 'bank' or 'seen' for tasks without known contexts, got 'given'")
     known = -1 - np.arange(sources.n_seen, min(sources.n_seen + count, sources.n_known))
     picks = np.broadcast_to(known, (len(rngs), draws, len(known)))
     if len(known) == count:
         return picks
-    others = CONTEXT_MODELS[default_contexts(sources)](sources, count - len(known), draws, rngs)
+    others = CONTEXT_MODELS[_default_picks(sources)](sources, count - len(known), draws, rngs)
     return np.concatenate([picks, others], axis=2)
 
 
@@ -81,7 +87,14 @@ CONTEXT_MODELS: dict[str, Callable[[Sources, int, int, Rngs], np.ndarray]] = {
 
 
 def default_contexts(sources: Sources) -> str:
-    """Return the context model that is used if none is named: the bank, or the task's own contexts without one."""
+    """Return the context model that is used if none is named.
+
+    That is the bank, or the task's own contexts without one; and what is known in part, as time is, if anything is.
+    """
+    return "given" if sources.in_part else _default_picks(sources)
+
+
+def _default_picks(sources: Sources) -> str:
     return "bank" if sources.n_bank else "seen"
 
 

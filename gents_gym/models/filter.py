@@ -1,6 +1,7 @@
 """The ``filter`` model: a prior read off the action's features, then a recursive regression over its history."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,10 +13,12 @@ from gents_gym.models.belief import Kernel, RowByRow
 from gents_gym.models.context_kernel import context_network, context_weights, map_contexts
 from gents_gym.models.filter_bernoulli import BernoulliForm
 from gents_gym.models.filter_categorical import MOST_OUTCOMES, CategoricalForm
-from gents_gym.models.filter_form import FilterState, Form, Predicted
+from gents_gym.models.filter_form import Form, Predicted
 from gents_gym.models.filter_gaussian import GaussianForm
+from gents_gym.models.filter_state import LONG_AGO, AnyState, DriftingState, FilterState, forget
 from gents_gym.models.sequence import SequenceModel, check_sequences
 
+FORGETTING = 0.3  # λ before training, per standard deviation of the time
 FAR = 4.0  # standard deviations of Z beyond which the prior's spread stays as it is
 
 
@@ -29,6 +32,7 @@ class FilterConfig:
     context_width: int = 100  # hidden width of φ̂, two hidden layers
     prior_width: int = 0  # hidden width of a network that bends the prior's maps; 0: maps of (Z, Z²) alone
     head_width: int = 0  # hidden width of a residual head on the logit; 0: none
+    forgetting: int = 0  # 1: coefficients drift with time, the last entry of contexts; 0: they stay
     likelihood: str = "bernoulli"  # or "gaussian", or "categorical(C)"
 
     def __post_init__(self) -> None:
@@ -37,6 +41,10 @@ class FilterConfig:
             check_integer(name, getattr(self, name), least)
         for name in ("context_features", "prior_width", "head_width"):
             check_integer(name, getattr(self, name), 0)
+        if check_integer("forgetting", self.forgetting, 0) > 1:
+            raise InputError(f"forgetting must be 0 or 1, got {self.forgetting}")
+        if self.forgetting and self.context_features:
+            raise InputError(f"context_features must be 0 with forgetting, got {self.context_features}")
         likelihood = make_likelihood(self.likelihood)
         if likelihood != BERNOULLI and self.head_width:
             raise InputError(f"head_width must be 0 for {self.likelihood} outcomes, got {self.head_width}")
@@ -56,6 +64,13 @@ class FilterModel(SequenceModel):
     likelihood's own: logistic, linear or multinomial logistic regression. The linear one is exact; the other two match
     moments approximately. By their sizes, which are 0 by default, φ̂ is learned, a network bends the prior, and a
     residual head sees (logit, its spread, Z, X). All of it works on standardised contexts and features.
+
+    With ``forgetting``, the last entry of a context is the time. It is no feature. Between rows that lie d apart in
+    time, what is believed of the coefficients returns to the prior by κ = exp(-λd):
+
+        m → μ + κ(m − μ),  P → Σ + κ²(P − Σ),
+
+    as if they walked randomly with the prior as their distribution at all times. λ is learned with all else.
     """
 
     kind = "filter"
@@ -66,17 +81,27 @@ class FilterModel(SequenceModel):
         super().__init__(config)
         self.form = _make_form(make_likelihood(config.likelihood))
         self.context_map = context_network(config)  # φ̂; empty, which is the identity, where it is not learned
-        self.size = 1 + (config.context_features or config.context_dim)  # K
+        self.size = 1 + (config.context_features or config.context_dim - config.forgetting)  # K
         size = self.form.n_predictors * self.size  # Q·K
         self.prior_mean = nn.Parameter(torch.zeros(size, 1 + config.action_dim))  # of (1, Z)
         self.prior_scale = nn.Parameter(torch.zeros(size, 1 + 2 * config.action_dim))  # log diagonal, of (1, Z, Z²)
         self.prior_lower = nn.Parameter(torch.zeros(size, size))  # L = diag(exp(scale)) (I + strictly lower part)
         self.prior_bend = _zero_ended(config.action_dim, config.prior_width, 2 * size) if config.prior_width else None
+        self.log_forgetting = nn.Parameter(torch.tensor(FORGETTING).log()) if config.forgetting else None
+        self.ordered = config.forgetting > 0
         head_inputs = 2 + config.action_dim + config.context_dim
         self.head = _zero_ended(head_inputs, config.head_width, 1) if config.head_width else None
 
-    def start(self, action_features: Tensor) -> FilterState:
+    def start(self, action_features: Tensor) -> AnyState:
         """Return the prior of N actions, (N, F)."""
+        mean, root, z = self.prior(action_features)
+        covariance = root @ root.mT
+        if self.log_forgetting is None:
+            return FilterState(mean, covariance, z)
+        return DriftingState(mean, covariance, z, mean, covariance, torch.full_like(mean[:, 0], LONG_AGO))
+
+    def prior(self, action_features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return μ, (N, Q·K), the root L of Σ, (N, Q·K, Q·K), and scaled Z, (N, F), of N actions, (N, F)."""
         z = self.scale_features(action_features)
         one, near = torch.ones_like(z[:, :1]), z.clamp(-FAR, FAR)
         mean = torch.cat([one, z], 1) @ self.prior_mean.T  # (N, Q·K)
@@ -85,33 +110,44 @@ class FilterModel(SequenceModel):
             bend_mean, bend_scale = self.prior_bend(near).chunk(2, 1)
             mean, scale = mean + bend_mean, scale + bend_scale
         lower = torch.tril(self.prior_lower, -1) + torch.eye(len(self.prior_lower))
-        root = scale.exp()[:, :, None] * lower  # (N, Q·K, Q·K)
-        return FilterState(mean, root @ root.mT, z)
+        return mean, scale.exp()[:, :, None] * lower, z
 
-    def predict(self, state: FilterState, context: Tensor) -> Tensor:
+    def predict(self, state: AnyState, context: Tensor) -> Tensor:
         """Return the likelihood's parameters in the contexts, (N, D) to (N, ...)."""
-        predicted = self.form.predict(state.mean, state.covariance, self.rows(context))
+        state, x = self._advance(state, self.rows(context))
+        predicted = self.form.predict(state.mean, state.covariance, x)
         return self.form.outcome_parameters(self._correct(predicted, state.action_features, context))
 
-    def append(self, state: FilterState, context: Tensor, outcome: Tensor, where: Tensor | None = None) -> FilterState:
+    def append(self, state: AnyState, context: Tensor, outcome: Tensor, where: Tensor | None = None) -> AnyState:
         """Return the state with outcomes absorbed, in the rows that ``where`` picks."""
-        mean, covariance, _ = self.form.absorb(state.mean, state.covariance, self.rows(context), outcome, where)
-        return state._replace(mean=mean, covariance=covariance)
+        moved, x = self._advance(state, self.rows(context), where)
+        mean, covariance, _ = self.form.absorb(moved.mean, moved.covariance, x, outcome, where)
+        return moved._replace(mean=mean, covariance=covariance)
+
+    def _advance(self, state: Any, rows: Tensor, where: Tensor | None = None) -> tuple[Any, Tensor]:
+        """Return the state at the time of the rows (N, K) or (N, K+1), where ``where`` picks, and x, (N, K)."""
+        if self.log_forgetting is None:
+            return state, rows
+        time = rows[:, -1] if where is None else torch.where(where, rows[:, -1], state.time)
+        return forget(state, time, self.log_forgetting.exp()), rows[:, :-1]
 
     def features(self, action_features: Tensor, context: Tensor) -> Tensor:
         """Return (x, x·μ(Z)): what the model is linear in, and the prior's predictors, (N, K+Q)."""
-        x = self.rows(context)
+        x = self.rows(context)[:, : self.size]
         prior = self.start(action_features).mean.view(len(x), -1, self.size)  # (N, Q, K)
         return torch.cat([x, (x[:, None] * prior).sum(2)], 1)
 
     def log_prob(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor | None = None) -> Tensor:
         """Return log-probabilities along whole sequences, (N, T) or at the entries ``at``; one scan over time."""
         check_sequences(action_features, contexts, outcomes)
-        mean, covariance, z = self.start(action_features)
-        rows = self.rows(contexts)  # (N, T, K)
+        state = self.start(action_features)
+        z = state.action_features
+        rows = self.rows(contexts)  # (N, T, K), or with the time behind, (N, T, K+1)
         steps = []
         for t in range(contexts.shape[1]):
-            mean, covariance, predicted = self.form.absorb(mean, covariance, rows[:, t], outcomes[:, t], None)
+            state, x = self._advance(state, rows[:, t])
+            mean, covariance, predicted = self.form.absorb(state.mean, state.covariance, x, outcomes[:, t], None)
+            state = state._replace(mean=mean, covariance=covariance)
             steps.append(predicted)
         whole = tuple(torch.stack(parts, 1) for parts in zip(*steps, strict=True))  # (N, T, ...) each
         if at is not None:
@@ -120,7 +156,7 @@ class FilterModel(SequenceModel):
         return self.form.log_prob(self._correct(whole, each, contexts), outcomes)
 
     def rows(self, contexts: Tensor) -> Tensor:
-        """Return x = (1, φ̂(X)), (..., D) to (..., K)."""
+        """Return x = (1, φ̂(X)), (..., D) to (..., K); with forgetting the time is behind it."""
         mapped = self.context_map(self.scale_contexts(contexts))
         return torch.cat([torch.ones_like(mapped[..., :1]), mapped], -1)
 

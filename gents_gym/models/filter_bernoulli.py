@@ -10,8 +10,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from gents_gym.likelihoods import BERNOULLI
 from gents_gym.models.belief import Kernel
-from gents_gym.models.filter_form import FilterKernel, FilterState, Form, Predicted
+from gents_gym.models.filter_form import FilterKernel, Form, Predicted
 from gents_gym.models.filter_kernel import absorb_filter, impute_filter
+from gents_gym.models.filter_state import AnyState, DriftingState
 from gents_gym.types import Outlook, TaskInfo
 
 
@@ -66,36 +67,40 @@ class BernoulliKernel(FilterKernel):
         return np.asarray(expit(predictors[..., 0]))
 
     def look_ahead(
-        self, state: FilterState, row: np.ndarray, rows: np.ndarray, counts: np.ndarray, info: TaskInfo
-    ) -> Outlook:
-        """Return what further observations would be worth, by the compiled loop."""
+        self, state: AnyState, row: np.ndarray, rows: np.ndarray, counts: np.ndarray, info: TaskInfo
+    ) -> Outlook | None:
+        """Return what further observations would be worth, by the compiled loop; None if states drift."""
+        if isinstance(state, DriftingState):
+            return None
         losing, winning = (float(reward) for reward in info.reward_fn(BERNOULLI.support))
         return self.run_ahead(True, (losing, winning - losing), 0.0, state, row, rows, counts)
 
-    def predict(self, state: FilterState, contexts: np.ndarray) -> np.ndarray:
+    def predict(self, state: AnyState, contexts: np.ndarray) -> np.ndarray:
         """Return P(Y=1) of every action, (B, C, D) to (B, C, A); other tasks do not change its rounding."""
         mean, spread = self.moments(state, contexts)
         return self.given(mean / np.sqrt(1 + (np.pi / 8) * spread[..., 0]))
 
     def absorb(
         self,
-        state: FilterState,
+        state: AnyState,
         task: np.ndarray,
         action: np.ndarray,
         rows: np.ndarray,
         outcome: np.ndarray,
         shape: tuple[int, int],
-    ) -> FilterState:
+    ) -> AnyState:
         """Absorb the outcomes in place, in the played actions' states alone."""
         mean, covariance = state.mean.numpy(), state.covariance.numpy()
-        absorb_filter(rows, task * shape[1] + action, outcome.copy(), mean, covariance)
+        where = task * shape[1] + action
+        absorb_filter(self.meet(state, where, rows), where, outcome.copy(), mean, covariance)
         return state
 
     def generate(
-        self, state: FilterState, rows: np.ndarray, played: np.ndarray, seen: np.ndarray, noise: np.ndarray
+        self, state: AnyState, rows: np.ndarray, played: np.ndarray, seen: np.ndarray, noise: np.ndarray
     ) -> np.ndarray:
         """Return tables (B, T', A) by the compiled loop."""
-        return impute_filter(rows, played, seen, state.mean.numpy(), state.covariance.numpy(), noise)
+        rows, drift = self.drift(state, rows)
+        return impute_filter(rows, played, seen, state.mean.numpy(), state.covariance.numpy(), noise, *drift)
 
 
 def shrink(spread: Tensor) -> Tensor:

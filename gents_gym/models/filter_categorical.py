@@ -9,7 +9,8 @@ from torch import Tensor
 from torch.nn.functional import log_softmax
 
 from gents_gym.models.belief import Kernel
-from gents_gym.models.filter_form import FilterState, Form, LinearKernel, Predicted, spread_nodes
+from gents_gym.models.filter_form import Form, LinearKernel, Predicted, spread_nodes
+from gents_gym.models.filter_state import AnyState
 from gents_gym.models.linear_kernel import CATEGORICAL
 from gents_gym.models.moments_kernel import LEAST_SPREAD
 from gents_gym.numerics.cubature import normal_cubature
@@ -97,7 +98,7 @@ class CategoricalKernel(LinearKernel):
         """Return the probabilities of all outcomes for known predictors, (..., Q) to (..., C)."""
         return softmax(np.concatenate([np.zeros_like(predictors[..., :1]), predictors], axis=-1), axis=-1)
 
-    def predict(self, state: FilterState, contexts: np.ndarray) -> np.ndarray:
+    def predict(self, state: AnyState, contexts: np.ndarray) -> np.ndarray:
         """Return the probabilities of every action's outcomes, (B, C, D) to (B, C, A, ...)."""
         nodes, weights = self.rule
         chances = self.given(spread_nodes(*self.moments(state, contexts), nodes))  # (B, C, A, n, C)

@@ -1,7 +1,7 @@
 """What the filter model's three forms share: a Gaussian belief about coefficients, and the kernel of its states."""
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from gents_gym.checks import check_array
 from gents_gym.models.belief import Kernel, RowByRow
 from gents_gym.models.context_kernel import ContextRows
+from gents_gym.models.filter_state import AnyState, Drift, DriftingState, fades
 from gents_gym.models.linear_kernel import run_linear
 from gents_gym.models.lookahead import N_NODES
 from gents_gym.models.lookahead_kernel import look_ahead_filter
@@ -20,17 +21,6 @@ from gents_gym.types import Outlook, TaskInfo
 Predicted = tuple[Tensor, ...]  # what a form predicts, as its own ``outcome_parameters`` and ``log_prob`` read it
 NODES = {1: 16, 2: 8}  # of the rules behind the variance of a mean reward, for each of so many predictors
 POINTS = 256  # of the rule for more predictors
-
-
-class FilterState(NamedTuple):
-    """What is known of N actions: coefficients ~ N(mean, covariance), (N, Q·K) and (N, Q·K, Q·K), and scaled Z, (N, F).
-
-    Q is the number of linear predictors behind an outcome, each with K coefficients.
-    """
-
-    mean: Tensor
-    covariance: Tensor
-    action_features: Tensor
 
 
 class Form(nn.Module, ABC):
@@ -68,6 +58,7 @@ class FilterKernel(RowByRow, ABC):
         super().__init__(model, model.likelihood)
         self._form, self._rows = model.form, ContextRows(model)
         self._has_features = model.config.context_features > 0
+        self._rate = 0.0 if model.log_forgetting is None else model.log_forgetting.exp().item()
 
     @abstractmethod
     def given(self, predictors: np.ndarray) -> np.ndarray:
@@ -81,14 +72,50 @@ class FilterKernel(RowByRow, ABC):
         """Return φ̂(X); None where it is not learned."""
         return rows[..., 1:] if self._has_features else None
 
-    def moments(self, state: FilterState, contexts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def moments(self, state: AnyState, contexts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and covariance of the linear predictors, (B, C, D) to (B, C, A, Q) and (B, C, A, Q, Q)."""
-        mean, spread = predictor_moments(self.rows(contexts), state.mean.numpy(), state.covariance.numpy())
+        rows = self.rows(contexts)
+        if isinstance(state, DriftingState):
+            mean, spread = self._faded_moments(state, rows)
+        else:
+            mean, spread = predictor_moments(rows, state.mean.numpy(), state.covariance.numpy())
         # As one sum: both must be finite.
         check_array("what the model predicts", mean + spread.sum(axis=-1), "(B, C, A, Q)", mean.shape, float, 1)
         return mean, spread
 
-    def variance(self, state: FilterState, contexts: np.ndarray, info: TaskInfo) -> np.ndarray:
+    def _faded_moments(self, state: DriftingState, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the moments at the times of the rows, (B, C, K+1)."""
+        x, time = np.ascontiguousarray(rows[..., :-1]), rows[..., -1]
+        kept = fades(state.time.numpy().reshape(len(rows), 1, -1), time[..., None], self._rate)  # (B, C, A)
+        mean, spread = predictor_moments(x, state.mean.numpy(), state.covariance.numpy())
+        first, wide = predictor_moments(x, state.prior_mean.numpy(), state.prior_covariance.numpy())
+        return first + kept[..., None] * (mean - first), wide + kept[..., None, None] ** 2 * (spread - wide)
+
+    def meet(self, state: AnyState, where: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Take the states ``where`` (n,) to the time of their rows, in place, and return x, (n, K)."""
+        if not isinstance(state, DriftingState):
+            return rows
+        old = state.time.numpy()[where]
+        kept = fades(old, rows[:, -1], self._rate)
+        for value, prior, power in ((state.mean, state.prior_mean, 1), (state.covariance, state.prior_covariance, 2)):
+            own, first = value.numpy(), prior.numpy()[where]
+            share = (kept**power).reshape(-1, *[1] * (first.ndim - 1)).astype(np.float32)
+            own[where] = first + share * (own[where] - first)
+        state.time.numpy()[where] = np.maximum(old, rows[:, -1])
+        return np.ascontiguousarray(rows[:, :-1])
+
+    def drift(self, state: AnyState, rows: np.ndarray) -> tuple[np.ndarray, Drift]:
+        """Return x, (B, T, K), and what the compiled loops must know of how states drift along the rows."""
+        if not isinstance(state, DriftingState):
+            return rows, Drift.none()
+        begin = state.time.numpy().reshape(len(rows), 1, -1)  # (B, 1, A)
+        times = np.maximum(begin, np.maximum.accumulate(rows[..., -1], axis=1)[..., None])  # (B, T, A)
+        kept = fades(np.concatenate([begin, times[:, :-1]], axis=1), times, self._rate).astype(np.float32)
+        return np.ascontiguousarray(rows[..., :-1]), Drift(
+            kept, state.prior_mean.numpy(), state.prior_covariance.numpy()
+        )
+
+    def variance(self, state: AnyState, contexts: np.ndarray, info: TaskInfo) -> np.ndarray:
         """Return the variance of E[R(Y)] under the coefficients' Gaussian, (B, C, D) to (B, C, A)."""
         nodes, weights = normal_rule(self._form.n_predictors)  # (n, Q), (n,)
         found = []
@@ -103,7 +130,7 @@ class FilterKernel(RowByRow, ABC):
         binary: bool,
         scale: tuple[float, float],
         noise: float,
-        state: FilterState,
+        state: AnyState,
         row: np.ndarray,
         rows: np.ndarray,
         counts: np.ndarray,
@@ -126,24 +153,27 @@ class LinearKernel(FilterKernel):
 
     def absorb(
         self,
-        state: FilterState,
+        state: AnyState,
         task: np.ndarray,
         action: np.ndarray,
         rows: np.ndarray,
         outcome: np.ndarray,
         shape: tuple[int, int],
-    ) -> FilterState:
+    ) -> AnyState:
         """Absorb the outcomes in place, in the played actions' states alone."""
+        where = task * shape[1] + action
+        rows = self.meet(state, where, rows)
         given = ((outcome - self.shift) / self.unit).astype(np.float32)[:, None, None]  # (n, 1, 1)
         nobody, nothing = np.full((len(task), 1), -1), np.zeros((len(task), 1), np.float32)
-        self._run(False, rows[:, None], nobody, nothing, task * shape[1] + action, state, given)
+        self._run(False, rows[:, None], nobody, nothing, where, state, given, Drift.none())
         return state
 
     def generate(
-        self, state: FilterState, rows: np.ndarray, played: np.ndarray, seen: np.ndarray, noise: np.ndarray
+        self, state: AnyState, rows: np.ndarray, played: np.ndarray, seen: np.ndarray, noise: np.ndarray
     ) -> np.ndarray:
         """Return tables (B, T', A) by the compiled loop."""
-        return self._run(True, rows, played, seen, np.arange(len(state.mean)), state, noise)
+        rows, drift = self.drift(state, rows)
+        return self._run(True, rows, played, seen, np.arange(len(state.mean)), state, noise, drift)
 
     def _run(
         self,
@@ -152,14 +182,15 @@ class LinearKernel(FilterKernel):
         played: np.ndarray,
         seen: np.ndarray,
         where: np.ndarray,
-        state: FilterState,
+        state: AnyState,
         numbers: np.ndarray,
+        drift: Drift,
     ) -> np.ndarray:
         options = (self.code, self.noise, self.shift, self.unit, *self.rule, draws)
         # For another layout in memory it would be compiled again, which takes seconds.
         rows, played, seen, numbers = (np.ascontiguousarray(part) for part in (rows, played, seen, numbers))
         moments = (state.mean.numpy(), state.covariance.numpy())
-        return run_linear(*options, rows, played, seen, where, *moments, numbers)
+        return run_linear(*options, rows, played, seen, where, *moments, numbers, *drift)
 
 
 def normal_rule(size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from gents_gym.models.belief import Kernel
-from gents_gym.models.filter_form import FilterState, Form, LinearKernel, Predicted
+from gents_gym.models.filter_form import Form, LinearKernel, Predicted
+from gents_gym.models.filter_state import AnyState, DriftingState
 from gents_gym.models.linear_kernel import GAUSSIAN
 from gents_gym.types import Outlook, TaskInfo, identity
 
@@ -105,16 +106,16 @@ class GaussianKernel(LinearKernel):
         """Return mean and variance for known predictors, (..., 1) to (..., 2)."""
         return self._scaled(predictors[..., 0], np.zeros_like(predictors[..., 0]))
 
-    def predict(self, state: FilterState, contexts: np.ndarray) -> np.ndarray:
+    def predict(self, state: AnyState, contexts: np.ndarray) -> np.ndarray:
         """Return mean and variance of every action's outcome, (B, C, D) to (B, C, A, 2)."""
         mean, spread = self.moments(state, contexts)
         return self._scaled(mean[..., 0], np.maximum(spread[..., 0, 0], 0))
 
     def look_ahead(
-        self, state: FilterState, row: np.ndarray, rows: np.ndarray, counts: np.ndarray, info: TaskInfo
+        self, state: AnyState, row: np.ndarray, rows: np.ndarray, counts: np.ndarray, info: TaskInfo
     ) -> Outlook | None:
-        """Return what further observations would be worth, by the compiled loop; None unless R(y) = y."""
-        if info.reward_fn is not identity:
+        """Return what further observations would be worth, by the compiled loop; None if R(y) ≠ y or states drift."""
+        if info.reward_fn is not identity or isinstance(state, DriftingState):
             return None
         return self.run_ahead(False, (self.shift, self.unit), self.noise, state, row, rows, counts)
 

@@ -22,6 +22,9 @@ def impute_filter(
     mean: np.ndarray,  # (B·A, K) float32: the states after all that was observed
     covariance: np.ndarray,  # (B·A, K, K) float32
     uniform: np.ndarray,  # (B, T, A) float32
+    kept: np.ndarray,  # (B, T, A) float32: what states keep since the row before; empty: all
+    prior_mean: np.ndarray,  # (B·A, K) float32: what they return to; empty if they keep all
+    prior_covariance: np.ndarray,  # (B·A, K, K) float32
 ) -> np.ndarray:
     """Return the tables (B, T, A): row after row, every missing outcome is drawn and absorbed.
 
@@ -37,6 +40,9 @@ def impute_filter(
     m, p = np.empty(size * WIDTH, np.float32), np.empty(size * size * WIDTH, np.float32)  # of p, the lower half alone
     d, x = np.empty(size * WIDTH, np.float32), np.empty(size * 2 * WIDTH, np.float32)
     draw = np.ones(WIDTH, np.float32)
+    forgets = kept.size > 0
+    share = np.ones(WIDTH, np.float32)
+    first_m, first_p = np.zeros_like(m), np.zeros_like(p)
     for begin in range(0, n_tasks, side):
         end = min(begin + side, n_tasks)
         for first in range(0, n_actions, WIDTH):
@@ -47,6 +53,14 @@ def impute_filter(
                     m[k * WIDTH + a] = _ZERO if idle else mean[there, k]
                     for j in range(k + 1):
                         p[(k * size + j) * WIDTH + a] = _ZERO if idle else covariance[there, k, j]
+            if forgets:
+                share[:] = _ONE
+                for a in range(n * (end - begin)):
+                    there = begin * n_actions + first + a
+                    for k in range(size):
+                        first_m[k * WIDTH + a] = prior_mean[there, k]
+                        for j in range(k + 1):
+                            first_p[(k * size + j) * WIDTH + a] = prior_covariance[there, k, j]
             logits = fill(_ZERO)  # their sum, scaled down so that finite ones have a finite sum
             for t in range(n_rows):
                 for b in range(begin, end):
@@ -57,6 +71,11 @@ def impute_filter(
                         draw[at + a] = uniform[b, t, first + a]
                     if 0 <= known < n:
                         draw[at + known] = _KNOWN
+                if forgets:
+                    for b in range(begin, end):
+                        for a in range(n):
+                            share[(b - begin) * n_actions + a] = kept[b, t, first + a]
+                    _forget(size, share, first_m, first_p, m, p)
                 v, s = fill(_ZERO), fill(_ZERO)
                 for k in range(size):  # d = Px
                     dk, xk = fill(_ZERO), load(x, k * 2 * WIDTH)
@@ -98,6 +117,18 @@ def impute_filter(
                     if bits[(b - begin) * n_actions + a] & _EXPONENT == _EXPONENT:
                         table[b, n_rows - 1, first + a] = np.nan
     return table
+
+
+@njit(cache=True, fastmath=True, error_model="numpy")
+def _forget(size, kept, first_m, first_p, m, p):  # type: ignore[no-untyped-def]
+    """Return m and P to the prior's: κ and κ² of the difference are kept."""
+    share = load(kept, 0)
+    for k in range(size):
+        at = k * WIDTH
+        store(m, at, load(first_m, at) + share * (load(m, at) - load(first_m, at)))
+        for j in range(k + 1):
+            at = (k * size + j) * WIDTH
+            store(p, at, load(first_p, at) + share * share * (load(p, at) - load(first_p, at)))
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")

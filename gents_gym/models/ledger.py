@@ -24,12 +24,14 @@ class Ledger:
         actions: (B, ≥t).
         seen: The actions whose outcomes have arrived, (B, ≥t); -1 where one is still missing.
         outcomes: (B, ≥t) float32, where they have arrived.
-        n_known: Contexts that were known from the start.
+        n_known: Contexts that were known from the start, whole.
+        known: Contexts that were known from the start in some entries, (B, n, D), NaN in the others; None: none.
     """
 
     def __init__(self, info: TaskInfo, rows: Callable[[np.ndarray], np.ndarray]) -> None:
         """Start without decisions; ``rows`` maps contexts (..., D) to rows (..., K), each on its own."""
         self.time, self.n_known = 0, 0
+        self.known: np.ndarray | None = None
         self._map, self._current = rows, -1  # the latest decision whose context is in its place
         self._horizon, self._n_actions = info.horizon, info.n_actions
         n_tasks, size, n_context = len(info), info.horizon or GROWTH, info.context_dim
@@ -38,9 +40,33 @@ class Ledger:
         self.actions, self.seen = np.full((2, n_tasks, size), -1)
         self.outcomes = np.zeros((n_tasks, size), np.float32)
         if info.known_contexts is not None:
-            known = check_array("known_contexts", info.known_contexts, "(B, T, D)", (n_tasks, -1, n_context))
-            self.n_known = known.shape[1]
-            self._fill(known)
+            known = np.array(info.known_contexts)
+            unknown = np.isnan(known) if known.dtype.kind == "f" else np.zeros(known.shape, np.bool_)
+            whole = np.where(unknown, 0, known)
+            whole = check_array("known_contexts", whole, "(B, T, D)", (n_tasks, -1, n_context))
+            if unknown.any():
+                self.known = np.where(unknown, np.float32(np.nan), whole)
+            else:
+                self.n_known = whole.shape[1]
+                self._fill(whole)
+
+    def insert_known(self, contexts: np.ndarray, first: int) -> bool:
+        """Put what is known of contexts to come in the place of imagined entries; return whether there is any.
+
+        Args:
+            contexts: Imagined contexts of the decisions from ``first`` on, (B, M, n, D); they are changed.
+            first: The number of the first of these decisions.
+        """
+        if self.known is None:
+            return False
+        known = self.known[:, None, first : first + contexts.shape[2]]  # (B, 1, ≤n, D)
+        into = contexts[:, :, : known.shape[2]]
+        np.copyto(into, known, where=~np.isnan(known))
+        return True
+
+    def map_contexts(self, contexts: np.ndarray) -> np.ndarray:
+        """Return the rows of contexts, (..., D) to (..., K)."""
+        return self._map(contexts)
 
     def check_contexts(self, contexts: np.ndarray) -> np.ndarray:
         """Return contexts (B, C, D), or raise unless they have that shape; (B, D) becomes (B, 1, D)."""
@@ -100,6 +126,7 @@ class Ledger:
         other = copy.copy(self)
         for name in (*KEPT, "rows"):
             setattr(other, name, getattr(self, name)[tasks])
+        other.known = None if self.known is None else self.known[tasks]
         return other
 
     def widen(self, n_actions: int) -> None:

@@ -31,6 +31,9 @@ def run_linear(
     mean: np.ndarray,  # (N, Q·K) float32: states after all that was observed
     covariance: np.ndarray,  # (N, Q·K, Q·K) float32
     numbers: np.ndarray,  # (B, T, A) float32: the likelihood's random numbers, or outcomes as the filter calls them
+    kept: np.ndarray,  # (B, T, A) float32: what states keep since the row before; empty: all
+    prior_mean: np.ndarray,  # (N, Q·K) float32: what they return to; empty if they keep all
+    prior_covariance: np.ndarray,  # (N, Q·K, Q·K) float32
 ) -> np.ndarray:
     """Absorb row after row, and return the tables (B, T, A).
 
@@ -41,6 +44,8 @@ def run_linear(
     table = np.empty((n_tasks, n_rows, n_actions), np.float32)
     lanes = _make_lanes(size, mean.shape[1], len(shares))
     x, m, p = lanes[:3]
+    forgets = kept.size > 0
+    share, first_m, first_p = np.ones(LANES, np.float32), np.empty_like(m), np.empty_like(p)
     y, counts = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
     task, action = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     for first in range(0, n_states, LANES):
@@ -51,7 +56,13 @@ def run_linear(
         for a in range(n):
             task[a], action[a] = (first + a) // n_actions, (first + a) % n_actions
         _load(own, wide, mean, covariance, m, p)
+        if forgets:
+            _load(own, wide, prior_mean, prior_covariance, first_m, first_p)
         for t in range(n_rows):
+            if forgets:
+                for a in range(n):
+                    share[a] = kept[task[a], t, action[a]]
+                _forget(wide, share, first_m, first_p, m, p)
             for a in range(n):
                 for k in range(size):
                     x[k, a] = rows[task[a], t, k]
@@ -109,6 +120,19 @@ def _store(states, m, p, mean, covariance):  # type: ignore[no-untyped-def]
             for j in range(k + 1):
                 covariance[states[a], k, j] = covariance[states[a], j, k] = p[i, a]
                 i += 1
+
+
+@njit(cache=True, fastmath=CONTRACT, error_model="numpy")
+def _forget(wide, kept, first_m, first_p, m, p):  # type: ignore[no-untyped-def]
+    """Return m and P to the prior's: κ and κ² of the difference are kept."""
+    for k in range(len(m)):
+        mk, fk = m[k], first_m[k]
+        for a in range(wide):
+            mk[a] = fk[a] + kept[a] * (mk[a] - fk[a])
+    for i in range(len(p)):
+        pi, fi = p[i], first_p[i]
+        for a in range(wide):
+            pi[a] = fi[a] + kept[a] * kept[a] * (pi[a] - fi[a])
 
 
 @njit(cache=True, fastmath=CONTRACT, error_model="numpy")

@@ -176,12 +176,13 @@ def missing_parts(model: Any) -> list[str]:
 def fitting_model(name: str | Path, info: TaskInfo) -> tuple[Path, SequenceModel]:
     """Return the first of the models that ``name`` stands for with the tasks' sizes and likelihood, and its folder."""
     sizes = (info.action_features.shape[-1], info.context_dim)
+    timeless = str(name) in registry.PRESETS and not _knows_time(info)  # who names one model knows what contexts are
     kind = parse_spec(str(name))[0] if ":" in str(name) else None
     known = []
     for folder in model_folders(name):
         model = from_pretrained(folder, kind)
         own = (model.config.action_dim, model.config.context_dim)
-        if own == sizes and model.likelihood == info.likelihood:
+        if own == sizes and model.likelihood == info.likelihood and not (timeless and model.ordered):
             return folder, model
         known.append(f"{folder.name} has {own[0]} and {own[1]}, {model.likelihood} outcomes")
     raise InputError(
@@ -189,6 +190,11 @@ def fitting_model(name: str | Path, info: TaskInfo) -> tuple[Path, SequenceModel
         f"{info.likelihood} outcomes; {'; '.join(known)}: "
         f"train one with `gents-gym train` and name its folder, or name {UNTRAINED!r}"
     )
+
+
+def _knows_time(info: TaskInfo) -> bool:
+    """Whether the last entry of contexts is known ahead, as time is."""
+    return info.known_contexts is not None and bool(np.isfinite(info.known_contexts[..., -1]).all())
 
 
 def from_pretrained(folder: Path, kind: type[SequenceModel] | str | None = None) -> SequenceModel:

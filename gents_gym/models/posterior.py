@@ -39,8 +39,11 @@ class Posterior(Protocol):
         """Return independent draws of the coefficients, (B, M, A, Q)."""
         ...
 
-    def parameters(self, rows: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Return the parameters of outcomes given coefficients, (..., T, K) and (..., A, Q) to (..., T, A, ...)."""
+    def sample(self, rows: np.ndarray, first: int, rngs: Rngs) -> np.ndarray:
+        """Return the parameters of outcomes under drawn coefficients, (B, M, T, K) to (B, M, T, A, ...).
+
+        Row 0 is that of decision ``first``.
+        """
         ...
 
     def pick(self, tasks: np.ndarray, ledger: Ledger) -> Self:
@@ -109,6 +112,10 @@ class SampledPosterior:
         log_uniform = np.log(np.concatenate([np.stack([own[m] for own in uniform], 1) for m in range(draws)]))
         parts = [slice(first, first + self.n_steps) for first in range(0, len(weights), self.n_steps)]
         return np.stack([last_state(proposals[part], weights[part], log_uniform[part]) for part in parts], axis=1)
+
+    def sample(self, rows: np.ndarray, first: int, rngs: Rngs) -> np.ndarray:
+        """Return probabilities under drawn coefficients, (B, M, T, K) to (B, M, T, A, ...)."""
+        return self.parameters(rows, self.draw(rows.shape[1], rngs))
 
     def parameters(self, rows: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Return probabilities given coefficients, (..., T, K) and (..., A, Q) to (..., T, A, ...)."""

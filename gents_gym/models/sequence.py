@@ -43,6 +43,7 @@ class SequenceModel(nn.Module, ABC):
     urn: Tensor  # (): 1 / (1 + α), where α is the mass of the bank in the urn of the context model "seen"
     context_scaling: Tensor  # (2, D): what is taken off a context, and what it is then multiplied by
     action_scaling: Tensor  # (2, F): the same for action features
+    ordered: bool = False  # whether rows have an order, and the last entry of contexts is the time
     space: str | None = None  # the name of the space that action features are embeddings in, where they are
 
     def __init__(self, config: Any) -> None:
@@ -100,10 +101,7 @@ class SequenceModel(nn.Module, ABC):
 
     def begin(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> ActionBelief:
         """Return the belief of B new tasks."""
-        if self.config.context_dim != info.context_dim:
-            wanted, got = self.config.context_dim, info.context_dim
-            raise InputError(f"contexts must have {wanted} entries for this model, got {got}")
-        self.check_space(info.space)
+        self.check_tasks(info)
         bank, urn = self.bank.numpy(), float(self.urn)
         alpha = 1 / urn - 1 if urn > 0 else math.inf
         return ActionBelief(self, info, rngs, bank, alpha, self.likelihood)
@@ -126,6 +124,13 @@ class SequenceModel(nn.Module, ABC):
     def parameter_groups(self, learning_rate: float, weight_decay: float) -> list[dict[str, Any]]:
         """Return the optimiser's parameter groups."""
         return [{"params": list(self.parameters()), "lr": learning_rate, "weight_decay": weight_decay}]
+
+    def check_tasks(self, info: TaskInfo) -> None:
+        """Raise unless the tasks' contexts have the model's size, and action features are of its space."""
+        if self.config.context_dim != info.context_dim:
+            wanted, got = self.config.context_dim, info.context_dim
+            raise InputError(f"contexts must have {wanted} entries for this model, got {got}")
+        self.check_space(info.space)
 
     def check_space(self, space: str | None) -> None:
         """Raise unless embeddings of ``space`` are such as the model was trained on; None: nobody knows."""

@@ -171,9 +171,16 @@ def draw_outcomes(
     """
     if (n_each := _count_predictors(likelihood)) > 1:
         features = np.repeat(features, n_each, axis=1)
-    intercepts, slopes = _coefficients(features, latents, contexts.shape[2])
+    intercepts, slopes = draw_coefficients(features, latents, contexts.shape[2])
     predictors = contexts @ slopes.swapaxes(1, 2)  # (B, T, A·(C-1))
     predictors += intercepts[:, None]
+    return outcomes_given(predictors, noise, likelihood)
+
+
+def outcomes_given(
+    predictors: np.ndarray, noise: np.ndarray, likelihood: Likelihood = BERNOULLI
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return Y, (B, T, A), and the parameters of its likelihood given W, which may be overwritten."""
     parameters = _parameters(predictors, likelihood)
     return likelihood.sample(parameters, noise), parameters
 
@@ -188,8 +195,8 @@ def _parameters(predictors: np.ndarray, likelihood: Likelihood) -> np.ndarray:
     return softmax(np.pad(logits, ((0, 0), (0, 0), (0, 0), (1, 0))), axis=-1)
 
 
-def _coefficients(features: np.ndarray, latents: np.ndarray, n_slopes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the intercepts (B, A) and slopes (B, A, D') of the logits."""
+def draw_coefficients(features: np.ndarray, latents: np.ndarray, n_slopes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the intercepts (B, A) and slopes (B, A, D') of W."""
     constant = latents[..., 0]  # (B, A)
     others = 1 + SPREAD * latents[..., 1:]  # (B, A, 2 + D' + 2)
     by_feature, by_context, cross = np.split(others, [FEATURE_DIM, FEATURE_DIM + n_slopes], axis=-1)

@@ -38,6 +38,16 @@ class Synthetic(LogisticSetting):
         """What an outcome is."""
         return OUTCOMES[self.outcomes]
 
+    @property
+    def oracle(self) -> str | None:
+        """The policy class that regret is measured against; None: the one of the likelihood."""
+        return None
+
+    @property
+    def known_columns(self) -> tuple[int, ...]:
+        """The entries of contexts that are known ahead."""
+        return ()
+
     def sample(self, seed: int, indices: Sequence[int], split: str = "test") -> Tasks:
         """Return the tasks at ``indices`` of the stream (seed, split)."""
         rngs = self._task_streams(seed, indices, split)
@@ -50,6 +60,8 @@ class Synthetic(LogisticSetting):
             reward_fn=self.reward_fn,
             likelihood=self.likelihood,
             truth=self.truth,
+            oracle=self.oracle,  # type: ignore[arg-type]  # None: the likelihood decides
+            known_columns=self.known_columns,
         )
 
     def sample_actions(self, seed: int, indices: Sequence[int], n_rows: int, split: str = "train") -> ActionRows:
@@ -61,9 +73,13 @@ class Synthetic(LogisticSetting):
 
     def _draw(self, rngs: list[np.random.Generator], n_actions: int, n_rows: int) -> tuple[np.ndarray, ...]:
         """Draw Z (B, A, 2), X (B, T, D), Y (B, T, A) and its parameters (B, T, A, ...)."""
+        features, normals, contexts, noise = self._draw_numbers(rngs, n_actions, n_rows)
+        return features, contexts, *draw_outcomes(features, normals, contexts, noise, self.likelihood)
+
+    def _draw_numbers(self, rngs: list[np.random.Generator], n_actions: int, n_rows: int) -> tuple[np.ndarray, ...]:
+        """Draw Z (B, A, 2), the latents behind coefficients, X (B, T, D) and the outcomes' noise (B, T, A)."""
         latents = latents_shape(n_actions, self.context_dim, self.likelihood)
         shapes = [(n_actions, FEATURE_DIM), latents, (n_rows, self.context_dim)]
-        (features, normals, contexts), noise = draw_numbers(
-            rngs, shapes, n_rows, n_actions, self.context_spread, self.likelihood
-        )
-        return features, contexts, *draw_outcomes(features, normals, contexts, noise, self.likelihood)
+        parts, noise = draw_numbers(rngs, shapes, n_rows, n_actions, self.context_spread, self.likelihood)
+        features, normals, contexts = parts
+        return features, normals, contexts, noise

@@ -41,6 +41,7 @@ class Story:
             likelihood=tasks.likelihood,
             truth=tasks.truth,
             hidden_features=None if tasks.hidden_features is None else tasks.hidden_features[:, order],
+            known_columns=tasks.known_columns,
         )
         return Story(moved, np.argsort(order)[self.actions], self.numbers)
 
@@ -55,6 +56,7 @@ class Story:
             space=tasks.space,
             likelihood=tasks.likelihood,
             truth=tasks.known_truth,
+            known_columns=tasks.known_columns,
         )
         return Story(wider, self.actions, self.numbers)
 
@@ -76,6 +78,7 @@ class Story:
             tasks.space,
             tasks.likelihood,
             tasks.known_truth,
+            tasks.known_contexts,
         )
 
 

@@ -111,7 +111,7 @@ class Player:
         known = played.likelihood, played.known_truth
         late = delays is not None
         info = TaskInfo(features, *sizes, horizon, played.reward_fn, texts, played.space, *known, late=late)
-        info = info if available is None else replace(info, masked=True)
+        info = replace(info, masked=available is not None, known_contexts=played.known_contexts)
         where = f"{len(played)} tasks with {played.n_actions} actions, contexts of {played.context_dim} numbers"
         where += f", action features of {features.shape[2]}" + ("" if know_horizon else " and an unknown horizon")
         self._call(agent, "reset", where, False, info, [stream(0, "agent", i) for i in streams or order])

@@ -42,6 +42,7 @@ def known_info(tasks: Tasks) -> TaskInfo:
         space=tasks.space,
         likelihood=tasks.likelihood,
         truth=tasks.known_truth,
+        known_contexts=tasks.known_contexts,
     )
 
 

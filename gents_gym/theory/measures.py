@@ -105,7 +105,7 @@ def policy_entropy(tasks: Tasks, draws: int, seed: int = 0) -> Entropy:
     truth = exact_info(tasks)
     assert truth.truth is not None
     model = ExactModel(truth.truth)
-    priors, rows = zip(*model.prior(truth.action_features), strict=True), model.rows(tasks.contexts)
+    priors, rows = zip(*model.prior(truth.action_features), strict=True), model.design(tasks.contexts)
     each = [
         [code_length(sequence, x, *prior) for sequence in mine[:CODED]]
         for mine, x, prior in zip(labels, rows, priors, strict=True)

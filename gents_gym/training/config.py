@@ -58,6 +58,10 @@ class TrainConfig:
     """Entries of each sequence whose loss counts, drawn again for every batch; none: all."""
     replacement: bool = False
     """Bootstrap sequences with replacement, as the paper does, instead of permuting an action's rows."""
+    ordered: bool = False
+    """Keep an action's rows in their order, as drift needs: sequences are random parts of them, not permutations."""
+    whole_tasks: bool = False
+    """Learn from all actions of whole tasks, as a joint model must; --rows is then the environment's horizon."""
     validation_actions: int = 2000
     """Actions that choose model, epoch and learning rate, at most."""
     blind: bool = False
@@ -81,7 +85,7 @@ class TrainConfig:
             check_number("learning_rates", rate, 0, above=True)
         check_number("weight_decay", self.weight_decay, 0)
         check_number("memory", self.memory, 0, above=True)
-        for name in ("choose", "replacement", "blind", "scaling", "first_fit"):
+        for name in ("choose", "replacement", "ordered", "whole_tasks", "blind", "scaling", "first_fit"):
             check_flag(name, getattr(self, name))
         check_choice("schedule", self.schedule, ("one-cycle", "constant"))
         check_integer("seed", self.seed, 0)

@@ -13,7 +13,7 @@ from gents_gym.files import digest
 from gents_gym.likelihoods import Likelihood, infer_likelihood
 from gents_gym.logs.record import Logs
 from gents_gym.training.config import TrainConfig
-from gents_gym.types import ActionRows, TaskDistribution, set_likelihood
+from gents_gym.types import ActionRows, TaskDistribution, Tasks, set_likelihood
 
 CONTEXT_TASKS = 50  # tasks of an environment whose context sequences training looks at
 
@@ -39,6 +39,8 @@ class RowSets:
     likelihood: Likelihood = None  # type: ignore[assignment]  # what an outcome is; None: the outcomes decide
     task_contexts: tuple[np.ndarray, ...] = ()  # contexts of whole tasks in their order, (T, D) each, if they are known
     columns: Mapping[str, Any] | None = None  # how a log's columns became the arrays, as JSON; None: they were arrays
+    tasks: np.ndarray | None = None  # the number of each action's task, (N,), if tasks are known
+    decisions: np.ndarray | None = None  # the number of each row's decision in its task, (M,), if tasks are known
 
     def __post_init__(self) -> None:
         """Check what training relies on."""
@@ -53,6 +55,11 @@ class RowSets:
             rule = f"N+1={len(features) + 1} rising numbers from 0 to M={len(contexts)}"
             raise InputError(f"offsets must be {rule}, so that every action has rows, got {offsets!r}")
         arrays = {"action_features": features, "contexts": contexts, "outcomes": outcomes, "offsets": offsets}
+        if (self.tasks is None) != (self.decisions is None):
+            raise InputError("tasks and decisions must be given together, got one of them")
+        if self.tasks is not None:
+            arrays["tasks"] = check_array("tasks", self.tasks, "(N,)", (len(features),), np.int64)
+            arrays["decisions"] = check_array("decisions", self.decisions, "(M,)", (len(contexts),), np.int64)
         for name, array in arrays.items():
             object.__setattr__(self, name, array)
         set_likelihood(self)
@@ -82,7 +89,7 @@ class RowSets:
         counts = np.bincount(logs.actions, minlength=len(logs.action_features))
         order = np.argsort(logs.actions, kind="stable")
         columns = {} if logs.encoding is None else logs.encoding.to_json()
-        return cls(
+        rows = cls(
             logs.action_features[counts > 0],
             logs.contexts[order],
             logs.outcomes[order],
@@ -90,6 +97,29 @@ class RowSets:
             likelihood=logs.likelihood,
             task_contexts=() if logs.tasks is None else tuple(logs.contexts[rows] for rows, _ in logs.streams()),
             columns={**columns, "sha256": logs.content_hash},
+        )
+        if logs.tasks is None:
+            return rows
+        decisions = np.empty(len(logs), np.int64)
+        for own, _ in logs.streams():
+            decisions[own] = np.arange(len(own))
+        return replace(rows, tasks=logs.tasks[order][rows.offsets[:-1]], decisions=decisions[order])
+
+    @classmethod
+    def from_tasks(cls, tasks: Tasks) -> "RowSets":
+        """Take all rows of all actions of whole tasks."""
+        n_tasks, n_rows, n_actions = tasks.outcomes.shape
+        each = n_tasks * n_actions
+        contexts = np.repeat(tasks.contexts, n_actions, axis=0).reshape(-1, tasks.context_dim)  # (B·A·T, D)
+        return cls(
+            tasks.action_features.reshape(each, -1),
+            contexts,
+            tasks.outcomes.swapaxes(1, 2).reshape(-1),
+            np.arange(each + 1) * n_rows,
+            space=tasks.space,
+            likelihood=tasks.likelihood,
+            tasks=np.repeat(np.arange(n_tasks), n_actions),
+            decisions=np.tile(np.arange(n_rows), each),
         )
 
     def choose(self, actions: np.ndarray) -> "RowSets":
@@ -99,13 +129,19 @@ class RowSets:
         rows = np.concatenate([np.arange(self.offsets[i], self.offsets[i + 1]) for i in actions])
         offsets = np.concatenate([[0], np.cumsum(counts)])
         arrays = (self.action_features[actions], self.contexts[rows], self.outcomes[rows], offsets)
-        return RowSets(*arrays, self.space, self.likelihood, self.task_contexts, self.columns)
+        chosen = RowSets(*arrays, self.space, self.likelihood, self.task_contexts, self.columns)
+        if self.tasks is None or self.decisions is None:
+            return chosen
+        return replace(chosen, tasks=self.tasks[actions], decisions=self.decisions[rows])
 
-    def resample(self, actions: np.ndarray, length: int, replacement: bool, rng: np.random.Generator) -> Batch:
+    def resample(
+        self, actions: np.ndarray, length: int, replacement: bool, rng: np.random.Generator, ordered: bool = False
+    ) -> Batch:
         """Return a fresh sequence of each of ``actions``.
 
         With replacement it is the paper's bootstrap: ``length`` rows whatever the action has. Without, it is a
-        permutation of the action's own rows, cut at ``length``: no row stands twice in a sequence.
+        permutation of the action's own rows, cut at ``length``: no row stands twice in a sequence. With ``ordered``,
+        the rows so chosen are in the order in which the action has them.
         """
         counts = np.diff(self.offsets)[actions]
         if replacement:
@@ -116,6 +152,9 @@ class RowSets:
             picked = np.zeros((len(actions), int(lengths.max())), np.int64)
             for i, (count, size) in enumerate(zip(counts, lengths, strict=True)):
                 picked[i, :size] = rng.permutation(count)[:size]
+        if ordered:
+            for row, size in zip(picked, lengths, strict=True):
+                row[:size].sort()
         return self._batch(actions, picked, lengths)
 
     def sequences(self, actions: np.ndarray, length: int) -> Batch:
@@ -132,8 +171,17 @@ class RowSets:
 
 
 def draw_rows(distribution: TaskDistribution, config: TrainConfig, actions: int, rows: int) -> tuple[RowSets, RowSets]:
-    """Return training rows of a distribution's train split, with contexts of whole tasks, and its validation rows."""
+    """Return training rows of a distribution's train split, with contexts of whole tasks, and its validation rows.
+
+    For a training on whole tasks, these are all rows of so many tasks that they have ``actions`` of them.
+    """
     tasks = distribution.sample(config.seed, range(CONTEXT_TASKS), "train")
+    if config.whole_tasks:
+        found = []
+        for count, split in ((actions, "train"), (config.validation_actions, "validation")):
+            n_tasks = -(-count // tasks.n_actions)
+            found.append(RowSets.from_tasks(distribution.sample(config.seed, range(n_tasks), split)))
+        return replace(found[0], task_contexts=tuple(tasks.contexts)), found[1]
     seen = distribution.sample_actions(config.seed, range(actions), rows, "train")
     held_out = distribution.sample_actions(config.seed, range(config.validation_actions), config.horizon, "validation")
     return replace(RowSets.from_rows(seen), task_contexts=tuple(tasks.contexts)), RowSets.from_rows(held_out)

@@ -28,13 +28,26 @@ from gents_gym.training.untrained import check_rows
 from gents_gym.training.yardsticks import judge, measure_yardsticks
 
 
-def split_actions(rows: RowSets, share: float, seed: int) -> tuple[RowSets, RowSets]:
-    """Return the rows of a random ``1 - share`` of the actions, and of the others, which validate."""
-    if len(rows) < 2:
-        raise InputError(f"data must have at least 2 actions, one to validate with, got {len(rows)}")
-    order = stream(seed, "training", 0, "test").permutation(len(rows))
-    n_held_out = min(max(1, round(share * len(rows))), len(rows) - 1)
-    return rows.choose(np.sort(order[n_held_out:])), rows.choose(np.sort(order[:n_held_out]))
+def split_actions(rows: RowSets, share: float, seed: int, whole_tasks: bool = False) -> tuple[RowSets, RowSets]:
+    """Return the rows of a random ``1 - share`` of the actions, and of the others, which validate.
+
+    With ``whole_tasks``, all actions of a task go to one side.
+    """
+    if whole_tasks and rows.tasks is None:
+        raise InputError("data must have the column 'task' for a training on whole tasks, got none")
+    owners = np.arange(len(rows)) if rows.tasks is None or not whole_tasks else _number(rows.tasks)
+    n_parts, what = int(owners.max()) + 1, "tasks" if whole_tasks else "actions"
+    if n_parts < 2:
+        raise InputError(f"data must have at least 2 {what}, one to validate with, got {n_parts}")
+    order = stream(seed, "training", 0, "test").permutation(n_parts)
+    n_held_out = min(max(1, round(share * n_parts)), n_parts - 1)
+    held_out = np.isin(owners, order[:n_held_out])
+    return rows.choose(np.flatnonzero(~held_out)), rows.choose(np.flatnonzero(held_out))
+
+
+def _number(labels: np.ndarray) -> np.ndarray:
+    """Return whole numbers from 0 on in the place of labels (N,)."""
+    return np.unique(labels, return_inverse=True)[1]
 
 
 def split_time(logs: Logs, share: float) -> tuple[RowSets, RowSets]:

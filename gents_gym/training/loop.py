@@ -224,7 +224,7 @@ def _draw(
     rows: RowSets, actions: np.ndarray, config: TrainConfig, rng: np.random.Generator
 ) -> tuple[Batch, Tensor | None]:
     """Return fresh sequences of the actions, and the entries whose loss counts; None: all."""
-    batch = rows.resample(actions, config.horizon, config.replacement, rng)
+    batch = rows.resample(actions, config.horizon, config.replacement, rng, config.ordered)
     length = batch.outcomes.shape[1]
     if config.steps is None or config.steps >= length:
         return batch, None

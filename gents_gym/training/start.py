@@ -12,6 +12,7 @@ from gents_gym.training.context_map import ROWS, fit_batch, fit_context_map
 from gents_gym.training.data import RowSets
 
 ITERATIONS = 12  # rounds of EM: gradients do the rest
+EARLY = 50  # first rows of actions whose coefficients drift
 LEAST_ACTIONS, FOR_EACH = 1000, 30  # actions, and actions per action feature, if there are so many
 
 
@@ -39,9 +40,11 @@ def scale_outcomes(form: GaussianForm, rows: RowSets) -> RowSets:
 
 def fit_prior_maps(model: FilterModel, rows: RowSets, rng: np.random.Generator) -> None:
     """Set the model's prior, and the noise of Gaussian outcomes, to those of a hierarchical regression on (1, φ̂(X))."""
-    batch = rows.resample(_choose(rows, rng), ROWS, replacement=False, rng=rng)
+    chosen = _choose(rows, rng)
+    early = rows.sequences(chosen, EARLY) if model.ordered else None  # coefficients have hardly moved
+    batch = early or rows.resample(chosen, ROWS, replacement=False, rng=rng)
     with torch.no_grad():
-        x = model.rows(batch.contexts).numpy().astype(np.float64)  # (n, R, K)
+        x = model.rows(batch.contexts)[..., : model.size].numpy().astype(np.float64)  # (n, R, K)
     fitted = fit_batch(model, batch, x, rows.likelihood, ITERATIONS)
     root = np.linalg.cholesky(fitted.covariance)
     diagonal = np.diag(root)

@@ -72,6 +72,8 @@ def complete_model(model: SequenceModel, rows: RowSets, config: TrainConfig) -> 
     scaled = [model.scale_contexts(torch.tensor(part)).numpy() for part in rows.task_contexts]
     alpha = fit_urn(scaled, model.scale_contexts(model.bank).numpy())
     model.urn = torch.tensor(1 / (1 + alpha))
+    if model.kind in registry.FINISHES:
+        find("end of a training", model.kind, registry.FINISHES)(model, rows, rng)
 
 
 def _scaling(values: np.ndarray) -> Tensor:

@@ -19,6 +19,8 @@ QUICK = {name: f"{name}(votes=4)" for name in ("ts-gen", "gen-ucb", "exact-twin"
 VARIANTS = [
     *(QUICK.get(name, name) for name in registry.AGENTS),
     "linucb(intercept=True)",
+    "linucb(discount=0.9)",
+    "lints(window=10)",
     "lints(intercept=True)",
     "lints(prior=fitted)",
     "lints(prior=fitted, intercept=True)",

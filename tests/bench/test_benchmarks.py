@@ -85,7 +85,7 @@ def test_live_decisions_are_measured_against_the_bare_agent(found):
     for agent, n in itertools.product(("ts_gen", "gen_kg", "greedy"), TINY.live):
         times = {clock: found[f"live_{agent}_{n}_{clock}_milliseconds"] for clock in ("bare", "decide", "commit")}
         assert 0 < times["commit"] < times["decide"]
-        assert found[f"live_{agent}_{n}_vs_bare"] < times["decide"] / times["bare"]
+        assert 0 < found[f"live_{agent}_{n}_vs_bare"] < found[f"live_{agent}_{n}_committed_vs_bare"]
     assert found["live_ts_gen_6_votes_vs_bare"] > 1
 
 

@@ -116,6 +116,8 @@ def test_agents_without_a_model_are_shown_beside_a_named_one():
         ({"agent": "linucb"}, "agent must name its model, got 'linucb', which does not: name one by --model"),
         ({"env": "gents_gym/Sinthetic-v0"}, "env 'gents_gym/Sinthetic-v0' cannot be made"),
         ({"env": "CartPole-v1"}, "must observe 'context' and 'action_features'"),
+        ({"env": "gents_gym/Synthetic-v0(delay=3)"}, "env must show outcomes at once .* with late outcomes"),
+        ({"env": "gents_gym/Synthetic-v0(turnover={'live': 5})"}, "with actions that come and go"),
         ({"task": -1}, "task must be at least 0, got -1"),
         ({"seed": -1}, "seed must be at least 0, got -1"),
         ({"steps": 0}, "steps must be at least 1, got 0"),

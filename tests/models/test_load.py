@@ -3,6 +3,7 @@
 import importlib
 import json
 import sys
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -262,3 +263,13 @@ def test_an_untrained_filter_has_the_tasks_sizes():
         assert model.likelihood == likelihood
         expected = belief.expected(np.ones((2, 7), np.float32))
         assert np.allclose(expected, expected[0, 0])  # nothing tells the actions apart
+
+
+def test_a_model_that_reads_the_time_is_not_taken_for_tasks_without_one():
+    info = TaskInfo(np.zeros((1, 3, 2), np.float32), 3, 6, 20)
+    with pytest.raises(InputError, match="contexts of 6 entries"):
+        resolve_model("filter", info)
+    known = np.full((1, 20, 6), np.nan)
+    known[..., -1] = np.arange(20) / 20
+    assert resolve_model("filter", replace(info, known_contexts=known)).ordered
+    assert resolve_model("drifting-filter", info).ordered

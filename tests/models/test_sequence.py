@@ -398,7 +398,7 @@ def constant_loss(rows):
 def test_bundled_models_predict_their_setting(name):
     model = load_model(name)
     assert model.kind in model_kinds()
-    assert model.bank.shape == (1000, 5)
+    assert model.bank.shape == (1000, 5 + model.ordered)  # with the time
     options = {} if model.likelihood == Bernoulli() else {"outcomes": str(model.likelihood).partition("(")[0]}
     rows = make_tasks(name.partition("-")[0], **options).sample_actions(11, range(200), 100, "test")
     assert model.space == rows.space

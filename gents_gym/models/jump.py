@@ -1,0 +1,204 @@
+"""The posterior of coefficients that jump once, for Gaussian outcomes: a sum over the time of the jump."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import logsumexp, xlog1py, xlogy
+
+from gents_gym.likelihoods import GAUSSIAN
+from gents_gym.models.conjugate import RULE, SHARES, Rngs
+from gents_gym.models.ledger import Ledger
+from gents_gym.types import RewardFn, Truth
+
+
+@dataclass(frozen=True, eq=False)
+class Phases:
+    """One action's n rows in the order of decisions, split into those before and after each of n+1 places.
+
+    Each side is Bayesian linear regression on its own, from the prior.
+    """
+
+    mean: np.ndarray  # of the prior, (K,)
+    variance: np.ndarray  # of the prior, (K,)
+    noise: float
+    decisions: np.ndarray  # (n,), rising
+    rows: np.ndarray  # (n, K)
+    outcomes: np.ndarray  # (n,)
+
+    @cached_property
+    def before(self) -> tuple[np.ndarray, np.ndarray]:
+        """Means and covariances of coefficients given the rows before each place, (n+1, K) and (n+1, K, K)."""
+        return self._posteriors(*self._sums)
+
+    @cached_property
+    def after(self) -> tuple[np.ndarray, np.ndarray]:
+        """The same given the rows after each place."""
+        return self._posteriors(*(part[-1] - part for part in self._sums))
+
+    @cached_property
+    def evidence(self) -> np.ndarray:
+        """The log-density of all outcomes if the two sides of a place have coefficients of their own, (n+1,)."""
+        return self._quadratic(*self.before) + self._quadratic(*self.after)
+
+    def places(self, times: np.ndarray) -> np.ndarray:
+        """Return the number of rows before each of the decisions ``times``."""
+        return np.searchsorted(self.decisions, times)
+
+    @property
+    def _sums(self) -> tuple[np.ndarray, np.ndarray]:
+        """Sums of xxᵀ/σ² and x(y - xμ)/σ² over the first rows, (n+1, K, K) and (n+1, K)."""
+        left = self.outcomes - self.rows @ self.mean
+        squares, products = self.rows[:, :, None] * self.rows[:, None], self.rows * left[:, None]
+        padded = (np.pad(part, ((1, 0), *[(0, 0)] * (part.ndim - 1))) for part in (squares, products))
+        first, second = (np.cumsum(part, axis=0) / self.noise for part in padded)
+        return first, second
+
+    def _posteriors(self, squares: np.ndarray, products: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        covariance = np.linalg.inv(squares + np.diag(1 / self.variance))
+        return self.mean + (covariance @ products[..., None])[..., 0], covariance
+
+    def _quadratic(self, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        """Return ½(log|P| + (m - μ)ᵀP⁻¹(m - μ)), the part of the rows' log-density that depends on the place."""
+        moved = mean - self.mean
+        fit = (moved * np.linalg.solve(covariance, moved[..., None])[..., 0]).sum(axis=-1)
+        return 0.5 * (np.linalg.slogdet(covariance)[1] + fit)
+
+
+@dataclass(eq=False)
+class JumpPosterior:
+    """The :class:`gents_gym.models.posterior.Posterior` of coefficients that jump once, all actions together.
+
+    Given that the jump came just before decision j, the rows before and from j on are regressions of their own. The
+    posterior is a mixture over j, and over no jump so far, which is place 0: all rows come after it.
+    """
+
+    truth: Truth
+    ledger: Ledger
+    mean: np.ndarray  # of the prior, (B, A, K)
+    spread: np.ndarray  # variance of the prior, (B, A, K)
+    phases: dict[tuple[int, int], Phases] = field(default_factory=dict)  # by task and action; made when needed
+
+    def learn(self, task: np.ndarray, action: np.ndarray, rows: np.ndarray, outcome: np.ndarray) -> None:
+        """Forget what was concluded of the actions that outcomes have arrived of."""
+        for key in zip(task.tolist(), action.tolist(), strict=True):
+            self.phases.pop(key, None)
+
+    def _phases(self, task: int) -> list[Phases]:
+        """Return the phases of a task's actions."""
+        for action in range(self.mean.shape[1]):
+            if (task, action) not in self.phases:
+                at = np.flatnonzero(self.ledger.seen[task, : self.ledger.time] == action)
+                rows, outcomes = (
+                    part[task, at].astype(np.float64) for part in (self.ledger.rows, self.ledger.outcomes)
+                )
+                prior = self.mean[task, action], self.spread[task, action], self.truth.noise
+                self.phases[task, action] = Phases(*prior, at, rows, outcomes)
+        return [self.phases[task, action] for action in range(self.mean.shape[1])]
+
+    def _times(self, task: int) -> np.ndarray:
+        """Return the probabilities of no jump so far, and of a jump just before decision 1, …, t, (t+1,)."""
+        times = np.arange(self.ledger.time + 1)
+        weights = sum((each.evidence[each.places(times)] for each in self._phases(task)), jump_prior(self.truth, times))
+        shares: np.ndarray = np.exp(weights - logsumexp(weights))
+        return shares
+
+    def _mixtures(self, rows: np.ndarray) -> list[list[tuple[np.ndarray, np.ndarray, np.ndarray]]]:
+        """Return, by task and action, shares (n,), and means and variances of x·β in the rows, (n, C) each."""
+        found = []
+        times = np.arange(self.ledger.time + 1)
+        for task, x in enumerate(rows):
+            shares, mixtures = self._times(task), []
+            for phases in self._phases(task):
+                mean, covariance = phases.after
+                weights = np.bincount(phases.places(times), shares, len(mean))
+                mixtures.append((weights, mean @ x.T, np.einsum("ck,nkj,cj->nc", x, covariance, x)))
+            found.append(mixtures)
+        return found
+
+    def expected(self, rows: np.ndarray, reward_fn: RewardFn, rngs: Rngs) -> np.ndarray:
+        """Return mean rewards under the posterior predictive, (B, C, K) to (B, C, A)."""
+
+        def average(shares: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+            parameters = np.stack([mean, variance + self.truth.noise], axis=-1)
+            return shares @ GAUSSIAN.expected_reward(reward_fn, parameters)
+
+        return np.stack([np.stack([average(*part) for part in parts], -1) for parts in self._mixtures(rows)])
+
+    def variance(self, rows: np.ndarray, reward_fn: RewardFn, rngs: Rngs) -> np.ndarray:
+        """Return the posterior variance of E[R(Y) | β], (B, C, K) to (B, C, A), by a rule over x·β."""
+
+        def spread(shares: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+            nodes = mean[..., None] + np.sqrt(variance)[..., None] * RULE  # (n, C, nodes)
+            around = np.stack([nodes, np.full_like(nodes, self.truth.noise)], axis=-1)
+            rewards = GAUSSIAN.expected_reward(reward_fn, around)
+            first, second = (shares @ (rewards**power @ SHARES) for power in (1, 2))
+            return np.maximum(second - first**2, 0)
+
+        return np.stack([np.stack([spread(*part) for part in parts], -1) for parts in self._mixtures(rows)])
+
+    def draw(self, draws: int, rngs: Rngs) -> np.ndarray:
+        """Return independent draws of the coefficients of the current decision, (B, M, A, K)."""
+        when, first, second = self._draw_phases(draws, rngs)
+        return np.where((self.ledger.time < when)[..., None, None], first, second)
+
+    def sample(self, rows: np.ndarray, first: int, rngs: Rngs) -> np.ndarray:
+        """Return parameters of outcomes under drawn coefficients, (B, M, T', K) to (B, M, T', A, 2)."""
+        when, early, late = self._draw_phases(rows.shape[1], rngs)
+        decisions = first + np.arange(rows.shape[2])
+        before, after = (rows @ part.swapaxes(-1, -2) for part in (early, late))  # (B, M, T', A)
+        mean = np.where((decisions < when[..., None])[..., None], before, after)
+        return np.stack([mean, np.full_like(mean, self.truth.noise)], axis=-1)
+
+    def _draw_phases(self, draws: int, rngs: Rngs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return when the jump comes, (B, M), and coefficients before it and from then on, (B, M, A, K) each."""
+        t, shape = self.ledger.time, (draws, *self.mean.shape[1:])
+        when, (early, late) = np.empty((len(rngs), draws), np.int64), np.empty((2, len(rngs), *shape))
+        for task, rng in enumerate(rngs):
+            picked = rng.choice(t + 1, draws, p=self._times(task))
+            ahead = t + rng.geometric(self.truth.rate, draws)
+            normal = rng.standard_normal((2, *shape))
+            when[task] = np.where(picked, picked, ahead)
+            for a, phases in enumerate(self._phases(task)):
+                place = phases.places(picked)
+                now = _draw_around(phases.after, place, normal[0, :, a])
+                other = _draw_around(phases.before, place, normal[1, :, a])  # the prior if none came
+                came = (picked > 0)[:, None]
+                early[task, :, a], late[task, :, a] = np.where(came, other, now), np.where(came, now, other)
+        return when, early, late
+
+    def pick(self, tasks: np.ndarray, ledger: Ledger) -> "JumpPosterior":
+        """Return a copy of the tasks at ``tasks``, whose ledger is ``ledger``."""
+        return replace(self, ledger=ledger, mean=self.mean[tasks], spread=self.spread[tasks], phases={})
+
+    def join(self, other: "JumpPosterior") -> "JumpPosterior":
+        """Return the posterior of these actions and, behind them, the other's."""
+        mean, spread = (np.concatenate(p, axis=1) for p in ((self.mean, other.mean), (self.spread, other.spread)))
+        return replace(self, mean=mean, spread=spread, phases={})
+
+
+def jump_prior(truth: Truth, times: np.ndarray) -> np.ndarray:
+    """Return the log-probability of a jump just before each of the decisions ``times``; at 0: of none in them."""
+    last = times[-1]
+    stays, jumps = np.where(times == 0, last, times - 1), times > 0
+    return xlog1py(stays, -truth.rate) + xlogy(jumps, truth.rate)
+
+
+def jump_marginal(
+    truth: Truth, mean: np.ndarray, variance: np.ndarray, rows: np.ndarray, outcomes: np.ndarray
+) -> np.ndarray:
+    """Return log p(Y | X) of N single actions whose coefficients jump; arguments as of ``walk_marginal``."""
+    times = np.arange(rows.shape[1])
+    prior, found = jump_prior(truth, times), np.empty(len(rows))
+    for i, (x, y) in enumerate(zip(rows, outcomes.astype(np.float64), strict=True)):
+        phases = Phases(mean[i], variance[i], truth.noise, times, x, y)
+        squares = ((y - x @ mean[i]) ** 2).sum() / truth.noise + np.log(variance[i]).sum() * 2
+        constant = -0.5 * (squares + len(y) * np.log(2 * np.pi * truth.noise))
+        found[i] = constant + logsumexp(prior + phases.evidence[phases.places(times)])
+    return found
+
+
+def _draw_around(moments: tuple[np.ndarray, np.ndarray], place: np.ndarray, normal: np.ndarray) -> np.ndarray:
+    """Return draws of N(mean, covariance) at places (M,), from standard normals (M, K)."""
+    mean, covariance = (part[place] for part in moments)
+    return mean + (np.linalg.cholesky(covariance) @ normal[..., None])[..., 0]
