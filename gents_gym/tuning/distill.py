@@ -35,8 +35,8 @@ HEADS = (
 )
 NOTE = """\
 Total variation is from the teacher's probabilities, in beliefs that the teacher comes to. The twin
-is the teacher once more with other random numbers: shares of few votes are noisy, and a network
-cannot be much nearer to them.
+is the teacher once more with other random numbers: shares of few votes are noisy. A perfect network
+has no noise of its own, so it would be nearer than the twin.
 """
 
 
