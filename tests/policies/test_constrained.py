@@ -290,7 +290,7 @@ def test_bad_tables():
         Constrained(**GOOD, actions=(3,)).fit(contexts, outcomes)
     with pytest.raises(InputError, match="contexts must have group1's context size D=2, got 1"):
         Constrained(**GOOD).fit(contexts[:, :, :1], outcomes)
-    with pytest.raises(InputError, match=r"base must have fit\(..., weights\) where weights are given, got"):
+    with pytest.raises(InputError, match=r"base must have fit\(..., weights\) if weights are given, got"):
         Constrained(**GOOD, base=Known(np.zeros((2, 3, 3)))).fit(contexts, outcomes, weights=np.ones_like(outcomes))
 
 
