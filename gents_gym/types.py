@@ -462,7 +462,8 @@ class RandomisedAgent(Protocol):
     def probabilities(self, context: np.ndarray) -> np.ndarray:
         """Return the probability of each action, (B, D) to (B, A), before ``act`` is called in the same contexts.
 
-        It draws from a stream of its own, so asking never changes what is played.
+        It draws from a stream of its own, so asking never changes what is played. If only some actions can be played,
+        it is called with ``available`` (B, A) of bool behind the contexts, as ``act`` is.
         """
         ...
 

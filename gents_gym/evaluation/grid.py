@@ -144,7 +144,7 @@ def plan(config: EvaluationConfig, given: Mapping[str, Given] | None = None) -> 
         if not isinstance(specs, tuple | list) or not specs:
             got = "none" if isinstance(specs, tuple | list) else repr(specs)
             raise InputError(f"{name} must name at least one {kind}, got {got}")
-        if len({spec if spec in given else _normal(spec) for spec in specs}) < len(specs):
+        if len({spec if isinstance(spec, str) and spec in given else _normal(spec) for spec in specs}) < len(specs):
             raise InputError(f"{name} must differ from each other, got {' '.join(specs)}")
     numbers = {
         name: check_integer(name, getattr(config, name), minimum)

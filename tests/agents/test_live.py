@@ -58,9 +58,22 @@ def test_predictions_of_live_actions_are_those_among_all():
             assert np.array_equal(np.take_along_axis(whole, live.actions, 1), part)
 
 
-@pytest.mark.parametrize(
-    "spec", ["linucb(ties=random)", "lints", "epsilon-greedy(epsilon=0.5)", "ts-gen(m=4, samples=2)"]
-)
+RANDOMISED = [
+    "random",
+    "linucb(ties=random)",
+    "lints(votes=4)",
+    "neural-linear-ts(votes=4)",
+    "epsilon-greedy(epsilon=0.5)",
+    "softmax",
+    "squarecb(gamma=5)",
+    "bayes-ucb",
+    "ids(m=4, samples=3)",
+    "ts-gen(m=4, samples=2, votes=3)",
+    "gen-ucb(m=4, samples=2, votes=3)",
+]
+
+
+@pytest.mark.parametrize("spec", [*RANDOMISED, "gen-kg(size=8)"])
 def test_tasks_with_different_numbers_of_actions_play_side_by_side(spec):
     agent = gents_gym.make_agent(spec)
     tasks = gents_gym.make_tasks("synthetic", n_actions=4, horizon=20).sample(0, range(3))
@@ -69,9 +82,33 @@ def test_tasks_with_different_numbers_of_actions_play_side_by_side(spec):
     for t in range(20):
         available = rng.random((3, 4)) < 0.6
         available[slots, rng.integers(4, size=3)] = True
+        chances = available / available.sum(axis=1, keepdims=True)
+        if spec in RANDOMISED and t % 4 == 0:
+            chances = agent.probabilities(tasks.contexts[:, t], available)
         action = agent.act(tasks.contexts[:, t], available)
-        assert available[slots, action].all()
+        assert np.allclose(chances.sum(axis=1), 1)
+        assert not chances[~available].any()
+        assert (chances[slots, action] > 0).all()
         agent.observe(tasks.contexts[:, t], action, tasks.outcomes[slots, t, action])
+
+
+def test_probabilities_among_some_are_those_of_the_formula():
+    tasks = gents_gym.make_tasks("synthetic", n_actions=4, horizon=9).sample(0, range(3))
+    info, context = TaskInfo(tasks.action_features, 4, 5, 9), tasks.contexts[:, 0]
+    agents = {spec: gents_gym.make_agent(spec) for spec in ("greedy", "softmax(temperature=0.3)", "squarecb(gamma=5)")}
+    for agent in agents.values():
+        agent.reset(info, [np.random.default_rng(i) for i in range(3)])
+    found = {spec: agent.probabilities(context, RAGGED) for spec, agent in agents.items()}
+    predicted = agents["greedy"].scores(context)
+    for i in range(3):
+        there = np.flatnonzero(RAGGED[i])
+        scores = predicted[i, there]
+        weights = np.exp(scores / 0.3)
+        assert np.allclose(found["softmax(temperature=0.3)"][i, there], weights / weights.sum())
+        gaps = 1 / (len(there) + 5 * (scores.max() - scores))
+        gaps[scores.argmax()] = 1 + gaps[scores.argmax()] - gaps.sum()
+        assert np.allclose(found["squarecb(gamma=5)"][i, there], gaps)
+        assert found["greedy"][i, there[scores.argmax()]] == 1
 
 
 def test_all_available_actions_are_played_by_chance():

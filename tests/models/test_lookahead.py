@@ -200,3 +200,35 @@ def test_what_cannot_be_imagined_is_refused():
         belief.look_ahead(context, COUNTS, 0)
     with pytest.raises(InputError, match="unknown context model 'sen'"):
         belief.look_ahead(context, COUNTS, 4, "sen")
+
+
+@pytest.mark.parametrize("kind", ["filter", "single actions", "forks"])
+def test_an_outlook_among_some_is_that_of_a_task_that_has_these_alone(kind):
+    """Two of four actions against a belief of tasks with two, with the same outcomes of these."""
+    model = PerAction(Beta()) if kind == "single actions" else load_model("synthetic-filter")
+    info, belief, context, imagined = followed(model)
+    columns = np.tile([2, 0], (N_TASKS, 1))
+    slots = np.arange(N_TASKS)
+    few = TaskInfo(
+        info.action_features[:, [2, 0]],
+        2,
+        info.context_dim,
+        info.horizon,
+        known_contexts=info.known_contexts,
+    )
+    alone = model.begin(few, [np.random.default_rng(i) for i in range(N_TASKS)])
+    state = belief.state()
+    for t in range(STEPS):
+        action = state["actions"][:, t]
+        alone.decide(state["contexts"][:, t], np.where(action == 0, 1, 0))
+        seen = slots[np.isin(action, [0, 2])]
+        alone.observe(Feedback(seen, np.full(len(seen), t), state["outcomes"][seen, t]))
+    if kind == "forks":
+        found = look_ahead_on_forks(belief, info, STEPS, context, imagined, COUNTS, columns)
+        expected = look_ahead_on_forks(alone, few, STEPS, context, imagined, COUNTS)
+    else:
+        found = look_ahead(belief, info, context, COUNTS, SIZE, "given", columns)
+        expected = look_ahead(alone, few, context, COUNTS, SIZE, "given")
+    assert np.allclose(found.gains, expected.gains, atol=1e-6)
+    assert np.allclose(found.shares, expected.shares, atol=1e-6)
+    assert found.gains.any()
