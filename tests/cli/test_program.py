@@ -361,7 +361,7 @@ def test_an_unwritable_folder(monkeypatch, capsys):
 
 def test_bench_as_json(monkeypatch, capsys):
     monkeypatch.setattr(
-        "gents_gym.bench.benchmarks.run_benchmarks", lambda: {"vector_env_speedup": 2.0, "linucb_vs_mabwiser": None}
+        "gents_gym.bench.benchmarks.run_benchmarks", lambda *_: {"vector_env_speedup": 2.0, "linucb_vs_mabwiser": None}
     )
     assert main(monkeypatch, "bench", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"vector_env_speedup": 2.0, "linucb_vs_mabwiser": None}

@@ -286,13 +286,13 @@ def test_late_outcomes_and_pools_are_evaluated_in_any_blocks(tmp_path):
 @pytest.mark.parametrize(
     ("options", "agent", "rule"),
     [
-        ("delay=1", "mine:Plain", r"agent must have observe_late\(feedback\) where outcomes arrive late"),
-        ("batch=2", "per-task(agent=mine:Member)", "agent's objects must have observe_late"),
-        ("turnover={'live': 2}", "mine:Plain", r"agent must have act\(context, available\) where only some actions"),
+        ("delay=1", "plainly:Plain", r"agent must have observe_late\(feedback\) where outcomes arrive late"),
+        ("batch=2", "per-task(agent=plainly:Member)", "agent's objects must have observe_late"),
+        ("turnover={'live': 2}", "plainly:Plain", r"agent must have act\(context, available\) where only some actions"),
     ],
 )
 def test_agents_that_lack_a_verb_are_refused_before_anything_is_played(options, agent, rule, tmp_path, monkeypatch):
-    (tmp_path / "mine.py").write_text(PLAIN)
+    (tmp_path / "plainly.py").write_text(PLAIN)
     monkeypatch.syspath_prepend(tmp_path)
     env = f"gents_gym/Synthetic-v0(horizon=5, {options})"
     with pytest.raises(InputError, match=f"agent '.*' cannot play .*: {rule}"):
