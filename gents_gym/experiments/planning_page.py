@@ -26,9 +26,9 @@ Eight regimes: the synthetic and the news setting; contexts that vary (`context_
 task (0); short tasks and long ones. All are tasks of the test split. Agents act on the setting's bundled `filter`.
 
 **How `auto` was chosen.** `gents-gym tune` played candidates on tasks that the same model imagined, with the regime's
-horizon and law of contexts, and `auto` plays the best of them by mean regret. It looked at no real task. For short
-tasks the candidates are all of `registry.TUNED`. For long ones they are those that neither complete tables nor fit
-policies: {", ".join(f"`{spec}`" for spec in CHEAP)}.
+horizon and law of contexts, and `auto` plays the best of them by mean regret. It looked at no real task. The
+candidates neither complete tables nor fit policies: {", ".join(f"`{spec}`" for spec in CHEAP)}. At the scale `full`,
+those of short tasks are all of `registry.TUNED`.
 
 **The paper's TS-Gen** is `ts-gen(policy=logistic)` in the synthetic setting and `ts-gen(policy=mlp)` in news, with one
 table. `ts-gen` is the default, whose policy is fitted on the model's features of contexts if it has learned any.
