@@ -4,12 +4,18 @@ import html
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from gents_gym import cli
+
+# A shell starts background jobs with SIGINT ignored, and the commands that tests interrupt would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")
