@@ -22,16 +22,17 @@ LEAST_SHARE = 1e-9  # of the range that a mean and the variance of a Beta distri
 class BayesUCB(Resettable):
     """Plays the action with the highest quantile of its mean reward under the belief.
 
-    The quantile falls with the number n of decisions left, because what is learned now is used n times:
+    The level of the quantile rises with the number n of decisions to come, which use what is learned now:
 
         q = 1 − 1 / (2 + κ·n)
 
-    κ=0 is the median, which hardly explores; κ=1 is the schedule of Bayes-UCB (Kaufmann et al., 2012). A smaller κ
-    explores less, which is right where contexts vary and so explore by themselves.
+    κ=0 is the median, which hardly explores. A smaller κ explores less, which is right if contexts vary and so explore
+    by themselves. Quantiles of a posterior as an index are the idea of Bayes-UCB (Kaufmann et al., 2012), whose level
+    rises with the decisions made instead.
 
     The belief gives mean and variance of each mean reward. Quantiles are those of the Beta distribution with these
     moments between the lowest and the highest reward, or of the normal distribution for Gaussian outcomes: an
-    approximation, good to a few hundredths for the bundled filters.
+    approximation.
     """
 
     model: str | Model = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model

@@ -31,7 +31,7 @@ def test_extreme_moments_have_quantiles():
     assert quantiles(mean, mean, 0.9, np.array([2.0, 2.0])) is mean  # only one reward: nothing to be unsure of
 
 
-def test_the_level_falls_with_the_decisions_left():
+def test_the_level_rises_with_the_decisions_left():
     """By hand: 1 - 1 / (2 + κ·n), n decisions after the current one."""
     tasks = Synthetic(**OPTIONS, outcomes="gaussian").sample(0, range(3))
     info = TaskInfo(tasks.action_features, 4, 5, 25, likelihood=tasks.likelihood, truth=tasks.truth)
