@@ -64,7 +64,8 @@ are those of `linucb` and `lints`.
 **Options.** Agents play with their defaults, but for an intercept, the imputed rows `m`, and a second α of LinUCB.
 Vowpal Wabbit's RegCB is the one agent whose arguments were changed after a first run: without the range of its costs,
 -1 to 0, which are rewards with a minus, it played almost at random, and of its two forms the better one was
-kept, by a trial on rows that are in part those played here. In full, the agents of Vowpal Wabbit are {", ".join(f"`{spec}`" for spec in VW.values())}.
+kept, by a trial on rows that are in part those played here. In full, the agents of Vowpal
+Wabbit are {", ".join(f"`{spec}`" for spec in VW.values())}.
 """
 READING = """\
 Ranks are by total reward, 1 for the most, averaged over all orders of all sets; equal rewards share their rank.
