@@ -26,6 +26,17 @@ def sb3_logs(tmp_path_factory):
         yield
 
 
+@pytest.fixture(autouse=True)
+def forget_modules(tmp_path_factory):
+    """Forget the modules that a test wrote and imported: the next one may write another of the same name."""
+    before = set(sys.modules)
+    yield
+    written = str(tmp_path_factory.getbasetemp())
+    for name in sys.modules.keys() - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(written):
+            del sys.modules[name]
+
+
 @pytest.fixture
 def run_command(monkeypatch):
     """A function that runs ``gents-gym`` with arguments in this process, and returns the exit status."""

@@ -34,7 +34,7 @@ def planning(
 
     Args:
         out: The folder.
-        scale: "small", fewer tasks than "full", and of expensive agents still fewer; "tiny", a trial of seconds.
+        scale: "full"; "medium" and "small", fewer tasks, fewest of slow agents; "tiny", seconds.
         seed: Of the tasks, imagined ones too, and of the agents' randomness.
         workers: Processes; None: one per core.
         on_progress: Called with how far it is.

@@ -1,7 +1,5 @@
 """What does not fit is refused in one line before anything is played, in a rollout and on the command line."""
 
-import sys
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -162,7 +160,6 @@ def own_models(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(OWN_MODELS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "mine", raising=False)
 
 
 class Counted(gym.vector.VectorWrapper):

@@ -1,5 +1,4 @@
 import re
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -268,7 +267,6 @@ ON_MODELS = (
 def test_a_prediction_of_nan_ends_the_cell_with_its_task_and_step(agent, block, tmp_path, monkeypatch):
     at = float(Synthetic(horizon=20, n_actions=3).sample(0, [2]).contexts[0, 2, 0])  # task 2, step 3
     (tmp_path / "their_traps.py").write_text(TRAPS.format(at=at))
-    monkeypatch.delitem(sys.modules, "their_traps", raising=False)
     played = play(grid(agent, tasks=7, block=block)[0])
     assert played.error.startswith(f"agent {agent!r} failed on task 2 of {SMALL!r} at step 3: ")
     assert re.search("must be (finite|probabilities).* got nan", played.error)

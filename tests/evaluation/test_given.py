@@ -1,6 +1,5 @@
 """Agents as classes and objects."""
 
-import sys
 import threading
 from dataclasses import dataclass
 
@@ -97,7 +96,6 @@ def test_an_edited_module_is_another_object(tmp_path, monkeypatch):
     hashes = []
     for version in ("", "# edited\n"):
         (tmp_path / "their_mine.py").write_text(SOURCE + version)
-        monkeypatch.delitem(sys.modules, "their_mine", raising=False)
         import their_mine
 
         agent = their_mine.Mine()

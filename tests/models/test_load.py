@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import sys
 from dataclasses import replace
 
 import gymnasium as gym
@@ -84,7 +83,6 @@ def theirs(tmp_path, monkeypatch):
     (tmp_path / "their_kind.py").write_text(THEIR_MODULE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "their_kind", raising=False)
     return importlib.import_module("their_kind")
 
 
