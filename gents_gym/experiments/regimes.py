@@ -10,7 +10,8 @@ ENVS = {"synthetic": "gents_gym/Synthetic-v0", "news": "gents_gym/News-v0"}
 PAPER = {"synthetic": "ts-gen(policy=logistic)", "news": "ts-gen(policy=mlp)"}  # the paper's TS-Gen
 FIELD = ("greedy", "ts-gen", "gen-ucb", "softmax", "ts-gen(samples=8, m=64)", "gen-kg", "bayes-ucb")
 RIVALS = ("greedy", "gen-ucb", "softmax", "ts-gen(samples=8, m=64)")  # and the paper's TS-Gen
-WRONG = ("greedy", "ts-gen", "softmax", "gen-ucb")  # on a model that is wrong
+WRONG_MODELS = ("synthetic-paper", "news-paper")
+WRONG = ("greedy", "ts-gen", "softmax", "gen-ucb", "gen-kg", "squarecb")  # on a model that is wrong
 N_ACTIONS = 10  # of a task, in both settings
 CHEAP = (  # candidates of long tasks, which neither complete tables nor fit policies
     "greedy",
@@ -37,7 +38,7 @@ class Regime:
     spread: float  # of contexts
     horizon: int
     long: bool = False  # whether it is too long for candidates that complete tables
-    wrong: str | None = None  # a model that plays in the place of the setting's filter, without planning
+    wrong: str | None = None  # a model that plays in the place of the setting's filter
 
     @property
     def name(self) -> str:
@@ -103,7 +104,7 @@ class Size:
         """All regimes, by name."""
         lengths = list(zip(self.horizons, (False, True), strict=True))
         found = [Regime(s, x, t, long) for s in ENVS for x in (1.0, 0.0) for t, long in lengths]
-        found.append(Regime("synthetic", 1.0, self.horizons[0], wrong="synthetic-paper"))
+        found += [Regime(name.partition("-")[0], 1.0, self.horizons[0], wrong=name) for name in WRONG_MODELS]
         return {regime.name: regime for regime in found}
 
     def tasks_of(self, regime: Regime, agent: str) -> int:
