@@ -133,5 +133,9 @@ def __getattr__(name: str) -> _Any:
     raise AttributeError(f"module 'gents_gym' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])
+
+
 for _id, _arguments in _registry.ENVIRONMENTS.items():
     _register(_id, _arguments)

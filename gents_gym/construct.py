@@ -34,11 +34,17 @@ def make_agent(agent: str, /, **options: Any) -> Agent:
             ``package.module:Class``; options may stand behind it, as in "lints(prior=fitted)".
         **options: The agent's own options; they win over those in ``agent``.
     """
-    made = make_object("agent", agent, agent_ids(), options)
-    if not isinstance(made, Agent):
-        rule = "must have reset, act and observe (for one with act(observation) alone: per-task(agent=...))"
-        raise InputError(f"agent {agent!r} {rule}, got {made!r}")
+    made: Agent = check_is_agent(f"agent {agent!r}", make_object("agent", agent, agent_ids(), options))
     return made
+
+
+def check_is_agent(name: str, agent: Any) -> Any:
+    """Return the agent, or raise unless it has the three verbs of one that plays B tasks at once."""
+    lacking = [verb for verb in ("reset", "act", "observe") if not callable(getattr(agent, verb, None))]
+    if lacking:
+        one = "one that plays a single task, by act(observation) alone: per-task(agent=...), or PerTask(MyAgent)"
+        raise InputError(f"{name} must have reset, act and observe; it lacks {', '.join(lacking)} ({one})")
+    return agent
 
 
 def agent_options(agent: str) -> list[str]:

@@ -36,6 +36,7 @@ def progress_bar(counted: bool = True) -> "Progress":
 
 
 FIRST, EVERY = 30.0, 30.0  # seconds until the first line where there is no terminal, and between two of them
+ENOUGH = 0.03  # of the work, after the first part of it: less says nothing about the time left
 
 
 class Meter:
@@ -46,10 +47,13 @@ class Meter:
         self._progress, self._log = progress, LineLog(progress.disable)
         self._bar = progress.add_task("starting", total=1.0)
         self._text, self._share, self._began = "starting", 0.0, time.monotonic()
+        self._first: tuple[float, float] | None = None  # when anything was over, and what share: start-up is no rate
 
     def show(self, text: str, share: float | None = None) -> None:
         """Take what is done now, and the share of the work that is over."""
         self._text, self._share = text, self._share if share is None else share
+        if self._first is None and self._share > 0:
+            self._first = time.monotonic(), self._share
         self._progress.update(self._bar, description=text, completed=self._share)
 
     def say(self, line: str) -> None:
@@ -58,9 +62,15 @@ class Meter:
 
     def line(self) -> None:
         """Print how far it is, where there is no bar."""
-        spent = time.monotonic() - self._began
-        left = f", about {_duration(spent / self._share - spent)} left" if 0.02 < self._share < 1 else ""
-        self._log(f"gents-gym: {self._text}, after {_duration(spent)}{left}")
+        now = time.monotonic()
+        self._log(f"gents-gym: {self._text}, after {_duration(now - self._began)}{self._left(now)}")
+
+    def _left(self, now: float) -> str:
+        """Return how long the rest takes, in words; nothing until enough is over to say it."""
+        since, share = self._first or (now, self._share)
+        if self._share - share < ENOUGH or self._share >= 1:
+            return ""
+        return f", about {_duration((now - since) * (1 - self._share) / (self._share - share))} left"
 
 
 @contextmanager

@@ -29,7 +29,7 @@ AGENTS = {  # the same in every picture
     "squarecb": "#AA4499",
     "auto": "#117733",
 }
-OTHERS = ("#A6961C", "#C2608A", "#5A7FB8", "#8C8C3A", "#9A6FB0", "#C08A5A", "#4F8F6B")  # by a hash of the name
+OTHERS = ("#A6961C", "#C2608A", "#5A7FB8", "#B3446C", "#9A6FB0", "#C08A5A", "#7A6A58")  # by a hash of the name
 DASHES: tuple[tuple[float, ...], ...] = (  # lengths on and off, in line widths; () is solid
     (),
     (5, 1.6),

@@ -27,7 +27,9 @@ def find_env(env: str) -> tuple[EnvSpec, dict[str, Any]]:
         return gym.spec(plain), options
     except Exception as error:  # whatever a user's module raises at import is the user's to read
         what = "" if isinstance(error, gym.error.Error | ImportError | InputError) else f"{type(error).__name__}: "
-        raise InputError(f"env {env!r} cannot be made: {what}{error}") from error
+        unknown = not module and isinstance(error, gym.error.NamespaceNotFound)
+        hint = f" If a module of yours registers it, name that first: 'my_module:{plain}'." if unknown else ""
+        raise InputError(f"env {env!r} cannot be made: {what}{error}{hint}") from error
 
 
 def _check_options(env: str, options: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import cloudpickle
 
 from gents_gym import registry
 from gents_gym.checks import InputError
-from gents_gym.construct import agent_ids, make_agent, parse_spec
+from gents_gym.construct import agent_ids, check_is_agent, make_agent, parse_spec
 from gents_gym.evaluation.sources import code_hashes
 from gents_gym.types import Agent
 
@@ -74,9 +74,7 @@ def _keep(name: str, agent: Any) -> Given:
         made = agent() if isinstance(agent, type) else agent
     except Exception as error:
         raise InputError(f"agent {name!r} cannot be made: {type(error).__name__}: {error}") from error
-    if not isinstance(made, Agent):
-        rule = "must have reset, act and observe (for one with act(observation) alone: PerTask(MyAgent))"
-        raise InputError(f"agent {name!r} {rule}, got {made!r}")
+    check_is_agent(f"agent {name!r}", made)
     try:
         content = cloudpickle.dumps(made)
     except Exception as error:

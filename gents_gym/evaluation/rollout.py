@@ -25,7 +25,7 @@ from gents_gym.checks import (
     check_integer,
     check_played,
 )
-from gents_gym.construct import get_policy, make_agent
+from gents_gym.construct import check_is_agent, get_policy, make_agent
 from gents_gym.envs.feedback import LATE, read_feedback
 from gents_gym.envs.feedback import observed_outcomes as observed_outcomes
 from gents_gym.evaluation.environments import check_observations, make_envs
@@ -206,8 +206,7 @@ def _rollout(
     propensities: bool,
 ) -> Rollout:
     agent = make_agent(agent) if isinstance(agent, str) else agent
-    if not isinstance(agent, Agent):
-        raise InputError(f"agent must have reset, act and observe, or be an agent's id, got {agent!r}")
+    check_is_agent("agent", agent)
     if check_flag("propensities", propensities):
         check_randomised(agent, repr(agent))
     check_observations(envs)

@@ -39,10 +39,12 @@ class Difference:
         unpaired = f"unpaired, {self.tasks} and {self.reference_tasks} tasks"
         tasks = f"{self.tasks} paired tasks" if self.reference_tasks is None else unpaired
         interval = f"{100 * self.confidence:g} % interval {low:.2f} to {high:.2f}, {tasks}"
+        if self.verdict == 0 and self.low == self.high == 0:
+            return f"{self.agent} and {self.reference} have the same {what} in all tasks ({tasks})"
         if self.verdict == 0:
             return (
                 f"no difference is shown between {self.agent} and {self.reference}: "
-                f"{self.mean:+.2f} {what} per task ({interval})"
+                f"{self.mean:+.2f} {what} per task, the first less the second ({interval})"
             )
         first, second = (self.agent, self.reference)[:: self.verdict]
         return f"{first} beats {second}: {abs(self.mean):.2f} {less} {what} per task ({interval})"

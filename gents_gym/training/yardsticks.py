@@ -176,5 +176,5 @@ def judge(likelihood: Likelihood, loss: float, yardsticks: dict[str, float]) -> 
         verdict = f"The model hardly beats the {name}: its {what} is only {share:.1%} lower"
     else:
         verdict = f"The model does not beat the {name}"
-    cure = 'try --preset "filter(context_features=8, prior_width=64)", more actions or rows, more epochs'
+    cure = "it needs more actions, more rows or more epochs"
     return f"{verdict} ({loss:.4f} against {best:.4f} nats per step). Either the data say no more, or {cure}."

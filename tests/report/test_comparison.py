@@ -75,8 +75,8 @@ def test_words(records):
     assert str(compare(records, "near", "far", "reward")).startswith(f"near beats far: {-found.mean:.2f} more reward")
     even = compare(records, "twin", "far")
     assert str(even) == (
-        f"no difference is shown between twin and far: {even.mean:+.2f} expected regret per task "
-        f"(95 % interval {even.low:.2f} to {even.high:.2f}, 50 paired tasks)"
+        f"no difference is shown between twin and far: {even.mean:+.2f} expected regret per task, "
+        f"the first less the second (95 % interval {even.low:.2f} to {even.high:.2f}, 50 paired tasks)"
     )
 
 

@@ -190,7 +190,7 @@ def test_a_model_that_hardly_beats_them_says_so(likelihood, loss, expected):
         assert verdict is None
     else:
         assert re.search(expected, verdict)
-        assert "try --preset" in verdict
+        assert "more actions, more rows or more epochs" in verdict
 
 
 def test_losses_may_be_below_zero():
