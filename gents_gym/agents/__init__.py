@@ -1,1 +1,1 @@
-"""Agents: one algorithm per file, each playing B tasks at once."""
+"""Holds the agents, one algorithm per file; each agent plays B tasks at once."""

@@ -1,4 +1,4 @@
-"""What agents share that can say with which probabilities they play: decisions kept ahead of ``act``, and votes."""
+"""Shared by agents that can report their action probabilities: a decision prepared before ``act``, and votes."""
 
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
@@ -8,29 +8,29 @@ import numpy as np
 from gents_gym.agents.live import Live, same_live
 
 Found = TypeVar("Found")
-DEFAULT_VOTES = 32  # decisions behind a vote share, the one that is played among them
+DEFAULT_VOTES = 32  # decisions that a vote share is estimated from, the played one included
 
 
 class Ahead(Generic[Found]):
-    """What a decision is made of, drawn once: when its probabilities are asked for, or else in ``act``.
+    """The basis of a decision, found once: when its probabilities are requested, or otherwise in ``act``.
 
-    So an agent draws the same numbers in the same order whether or not it is asked.
+    So an agent draws the same numbers in the same order, whether or not probabilities are requested.
     """
 
     def __init__(self, find: Callable[..., Found]) -> None:
-        """Take the function that draws or computes it in contexts (B, D), and among live actions if only some are."""
+        """Take the function that finds it from contexts (B, D), and from live actions if only some are available."""
         self._find = find
-        self._kept: tuple[np.ndarray, Live | None, Found] | None = None  # contexts, live actions, what was found there
+        self._kept: tuple[np.ndarray, Live | None, Found] | None = None  # contexts, live actions, what was found
 
     def look(self, context: np.ndarray, live: Live | None = None) -> Found:
-        """Return what the decision to come is made of, and keep it for ``act``."""
+        """Return the basis of the next decision, and keep it for ``act``."""
         kept = self._kept
         if kept is None or not np.array_equal(context, kept[0]) or not same_live(live, kept[1]):
             self._kept = kept = np.array(context), live, self._ask(context, live)
         return kept[2]
 
     def take(self, context: np.ndarray, live: Live | None = None) -> Found:
-        """Return it for ``act``, and keep it no longer: the next decision may have the same contexts."""
+        """Return it for ``act``, and forget it: the next decision may have the same contexts."""
         found = self._ask(context, live) if self._kept is None else self.look(context, live)
         self._kept = None
         return found
@@ -40,20 +40,20 @@ class Ahead(Generic[Found]):
 
 
 def one_hot(action: np.ndarray, n_actions: int) -> np.ndarray:
-    """Return probabilities (B, A) of 1 for the actions (B,)."""
+    """Return probability 1 for each of the actions (B,), and 0 for others, (B, A)."""
     return (action[:, None] == np.arange(n_actions)).astype(np.float64)
 
 
 def vote_share(votes: Iterable[np.ndarray]) -> np.ndarray:
-    """Return the mean of votes, (B, A) each, every one of which sums to 1 over actions."""
+    """Return the mean of the votes, (B, A) each; each vote sums to 1 over actions."""
     counted = list(votes)
     return np.asarray(sum(counted) / len(counted))
 
 
 def draw_actions(probabilities: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Return actions (B,) drawn from probabilities (B, A) by uniform numbers (B,) in [0, 1)."""
+    """Return actions (B,) drawn from probabilities (B, A), given uniform numbers (B,) in [0, 1)."""
     steps = np.cumsum(probabilities, axis=1)  # (B, A)
     action = (steps <= uniform[:, None] * steps[:, -1:]).sum(axis=1)
-    # Rounding may lead to the end: the last action of some probability is there.
+    # Rounding may pass the end; then the last action with a positive probability is drawn.
     last = probabilities.shape[1] - 1 - (probabilities[:, ::-1] > 0).argmax(axis=1)
     return np.minimum(action, last)

@@ -1,4 +1,4 @@
-"""The agent that ``gents-gym tune`` chose for the tasks at hand, by playing tasks that the model imagined."""
+"""The agent ``auto`` plays the agent that ``gents-gym tune`` chose for such tasks on tasks that the model imagined."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from gents_gym.types import Agent, Feedback, Resolves, Selective, TaskInfo
 
 @dataclass
 class Auto(Resettable):
-    """Plays the agent that was tuned for the model, the number of actions, the horizon and the contexts to come."""
+    """Plays the agent that was tuned for this model, number of actions, horizon and source of future contexts."""
 
     model: str | Path | None = None  # a preset, a model's id or folder, or a folder of tune; None: what ``tuned`` names
     tuned: str | Path | None = None  # a tuned.json, or its folder; None: the one in the model's folder
-    contexts: str | float | None = None  # the law of contexts to come, as in tune; None: the model's own
-    horizon: int | None = None  # T, if tasks do not tell it
+    contexts: str | float | None = None  # where future contexts are drawn from, as in tune; None: the model's own
+    horizon: int | None = None  # T, if the tasks do not specify it
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -35,22 +35,22 @@ class Auto(Resettable):
 
     @property
     def weight_files(self) -> list[Path]:
-        """The files that decide what is played, for records."""
+        """The files that determine what is played, for the records."""
         return tuned_files(self._name, self._path)
 
     def resolve(self, info: TaskInfo) -> str:
-        """Return the agent that plays these tasks, and the policy class that it fits, as a text."""
+        """Return the agent that plays these tasks, and the name of the policy class that it fits."""
         spec, agent = self._choose(info)
         return f"{spec}, {agent.resolve(info)}" if isinstance(agent, Resolves) else spec
 
     def check(self, info: TaskInfo) -> None:
-        """Raise unless an agent is tuned for tasks like the first of these, and can play them."""
+        """Raise unless an agent is tuned for these tasks and can play them; only the first is tried."""
         agent = self._choose(info)[1]
         if isinstance(agent, Selective):
             agent.check(info)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face B new tasks with the agent that was tuned for such."""
+        """Start B new tasks with the agent that was tuned for them."""
         self._agent = self._choose(info)[1]
         self._agent.reset(info, rngs)
 
@@ -58,20 +58,20 @@ class Auto(Resettable):
         """Return the chosen agent's actions (B,)."""
         if available is None:
             return self._agent.act(context)
-        agent: Any = self._agent  # one of ours, all of which take a mask
+        agent: Any = self._agent  # one of ours, which all accept a mask
         chosen: np.ndarray = agent.act(context, available)
         return chosen
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Hand the outcomes on to the chosen agent."""
+        """Pass the outcomes on to the chosen agent."""
         self._agent.observe(context, action, outcome)
 
     def observe_late(self, feedback: Feedback) -> None:
-        """Hand what arrived on to the chosen agent."""
+        """Pass what arrived on to the chosen agent."""
         self._agent.observe_late(feedback)  # type: ignore[attr-defined]  # as all of ours have it
 
     def _choose(self, info: TaskInfo) -> tuple[str, Agent]:
-        """Return the spec of the agent that was tuned for such tasks, and the agent."""
+        """Return the agent that was tuned for these tasks, and its spec."""
         folder, model = fitting_model(self._name, info)
         entry = tuned_entry(self._path, folder, model, info, self.horizon, self.contexts)
         spec = check_registered("agent", entry["agent"], agent_ids())

@@ -1,4 +1,4 @@
-"""Bayes-UCB on a sequence model's belief: play the action whose mean reward may be highest, within reason."""
+"""Bayes-UCB on a sequence model's belief: it plays the action with the highest quantile of its mean reward."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,31 +15,31 @@ from gents_gym.checks import InputError, check_array, check_number
 from gents_gym.models.load import check_model_name
 from gents_gym.types import Feedback, Model, TaskInfo
 
-LEAST_SHARE = 1e-9  # of the range that a mean and the variance of a Beta distribution keep to its ends
+LEAST_SHARE = 1e-9  # least distance of a mean and a variance from their bounds, as a share of the range
 
 
 @dataclass
 class BayesUCB(Resettable):
     """Plays the action with the highest quantile of its mean reward under the belief.
 
-    The level of the quantile rises with the number n of decisions to come, which use what is learned now:
+    The level of the quantile rises with n, the number of decisions left that can use what is learned now:
 
         q = 1 − 1 / (2 + κ·n)
 
-    κ=0 is the median, which hardly explores. A smaller κ explores less, which is right if contexts vary and so explore
-    by themselves. Quantiles of a posterior as an index are the idea of Bayes-UCB (Kaufmann et al., 2012), whose level
-    rises with the decisions made instead.
+    κ=0 is the median, which hardly explores. A smaller κ explores less, which is right if contexts vary, since varying
+    contexts already explore. The quantile of a posterior as an index is the idea of Bayes-UCB (Kaufmann et al., 2012),
+    but there the level rises with the number of decisions made.
 
-    The belief gives mean and variance of each mean reward. Quantiles are those of the Beta distribution with these
-    moments between the lowest and the highest reward, or of the normal distribution for Gaussian outcomes: an
-    approximation.
+    The belief gives the mean and variance of each mean reward. As an approximation, quantiles are those of the Beta
+    distribution with these moments between the lowest and the highest reward, or of the normal distribution for
+    Gaussian outcomes.
     """
 
     model: str | Model = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
     kappa: float = 0.02  # how fast the quantile rises with the decisions left
     quantile: float | None = None  # a fixed one in the place of the schedule
     discount: float | None = None  # n is 1 / (1 − discount); None: the horizon's, which must be known
-    ties: str = "first"  # which of several equal actions is played: the first, or one at "random"
+    ties: str = "first"  # which of several equally good actions is played: the "first" or a "random" one
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -52,14 +52,14 @@ class BayesUCB(Resettable):
         check_ties(self.ties)
 
     def check(self, info: TaskInfo) -> None:
-        """Raise unless the model fits tasks like the first of these."""
+        """Raise unless the model fits these tasks; only the first is tried."""
         first, rngs, context = first_task(info)
         trial = replace(self)
         trial.reset(first, rngs)
         trial.scores(context)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face B new tasks."""
+        """Start B new tasks."""
         if self.quantile is None and self.discount is None and info.horizon is None:
             raise InputError("discount or quantile must be given if the horizon is not known, got None")
         self._info, self._held = info, BeliefHolder(self.model, info, rngs)
@@ -67,40 +67,40 @@ class BayesUCB(Resettable):
         self._scores = Ahead(self.scores)
         support = info.likelihood.support
         self._range = None if support is None else np.asarray(info.reward_fn(support), np.float64)
-        self._left = info.horizon or 0  # decisions to come, the current one among them
+        self._left = info.horizon or 0  # decisions left, the current one included
 
     def scores(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
-        """Return the quantiles of the mean rewards, (B, D) to (B, A), or of the live actions, (B, n)."""
+        """Return quantiles of the mean rewards, (B, D) to (B, A), or for the live actions, (B, n)."""
         mean, variance = self._held.expected(context, live), self._held.variance(context, live)
         if variance is None:
-            raise InputError(f"model must say how sure it is of its means for bayes-ucb, got {self.model!r}")
+            raise InputError(f"model must give variances of its means for bayes-ucb, got {self.model!r}")
         variance = check_array("the model's variance", variance, "(B, A)", mean.shape, np.float64, per_task=1)
         return quantiles(mean, variance, self._level(), self._range)
 
     def _level(self) -> float:
-        """Return the quantile of this decision."""
+        """Return the level of the quantile for this decision."""
         if self.quantile is not None:
             return self.quantile
         left = self._left if self.discount is None else 1 / (1 - self.discount)
         return 1 - 1 / (2 + self.kappa * max(left - 1, 0))
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
-        """Return the actions (B,) of the highest quantile."""
+        """Return the actions (B,) with the highest quantile."""
         live = find_live(available, self._info)
         return self._held.acts(context, self._choose(self._scores.take(context, live), live))
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
-        """Return 1 for the action of the highest quantile, (B, D) to (B, A)."""
+        """Return probability 1 for the action with the highest quantile, (B, D) to (B, A)."""
         live = find_live(available, self._info)
         return self._choose.probabilities(self._scores.look(context, live), live)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Tell the model what was played and what came of it."""
+        """Update the model with the played actions and their outcomes."""
         self._held.observe(context, action, outcome)
         self._left -= 1
 
     def observe_late(self, feedback: Feedback) -> None:
-        """Tell the model what was played, and what arrived."""
+        """Update the model with the played actions and the outcomes that arrived."""
         self._held.observe_late(feedback)
         self._left -= 1
 
@@ -112,7 +112,8 @@ def quantiles(mean: np.ndarray, variance: np.ndarray, level: float, rewards: np.
         mean: Of any shape.
         variance: Of the same shape.
         level: In (0, 1).
-        rewards: All that there are, for Beta distributions between the least and the greatest; None: normal ones.
+        rewards: All possible rewards, for Beta distributions between the lowest and the highest; None: normal
+            distributions.
     """
     if rewards is None:
         return np.asarray(mean + ndtri(level) * np.sqrt(variance))
@@ -120,6 +121,6 @@ def quantiles(mean: np.ndarray, variance: np.ndarray, level: float, rewards: np.
     if width == 0:
         return mean
     share = np.clip((mean - low) / width, LEAST_SHARE, 1 - LEAST_SHARE)
-    free = share * (1 - share)  # the variance of a coin, which is above that of any Beta distribution
+    free = share * (1 - share)  # the variance of a coin flip, which exceeds that of any Beta distribution
     count = free / np.clip(variance / width**2, LEAST_SHARE * free, (1 - LEAST_SHARE) * free) - 1
     return np.asarray(low + width * betaincinv(share * count, (1 - share) * count, level))

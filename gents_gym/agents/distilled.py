@@ -1,4 +1,4 @@
-"""An agent that plays as a small network says, which ``gents-gym distill`` trained to imitate a slower agent."""
+"""Plays as a small network that ``gents-gym distill`` trained to imitate a slower agent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,34 +19,36 @@ from gents_gym.types import Feedback, TaskInfo
 
 @dataclass
 class Distilled(Resettable):
-    """Draws actions from the probabilities of a network on the belief's predictions and variances."""
+    """Draws actions from a network's probabilities, computed from the belief's predictions and variances."""
 
-    path: str | Path  # a folder of gents-gym distill
-    model: str | Path | None = None  # a preset, or a trained model's id or folder; None: that of the training
-    horizon: int | None = None  # T, if tasks do not tell it
+    path: str | Path  # a folder written by gents-gym distill
+    model: str | Path | None = None  # a preset, or a trained model's id or folder; None: the model used in training
+    horizon: int | None = None  # T, if the tasks do not specify it
 
     def __post_init__(self) -> None:
         """Load the network."""
         self._network = load_network(self.path)
         self._name = self._network.config.model if self.model is None else self.model
         if self.model is None and ":" in str(self._name):
-            raise InputError(f"model must be named, because a file never brings code: the network read {self._name}")
+            raise InputError(
+                f"model must be given, because a file cannot name code: the network was trained on {self._name}"
+            )
         check_model_name(self._name)
 
     @property
     def weight_files(self) -> list[Path]:
-        """The files that decide what is played, for records."""
+        """The files that determine what is played, for the records."""
         return network_files(self.path, self._name)
 
     def check(self, info: TaskInfo) -> None:
-        """Raise unless model and network fit tasks like the first of these."""
+        """Raise unless model and network fit these tasks; only the first is tried."""
         first, rngs, context = first_task(info)
         trial = replace(self)
         trial.reset(first, rngs)
         trial.probabilities(context)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face B new tasks."""
+        """Start B new tasks."""
         if (horizon := info.horizon or self.horizon) is None:
             raise InputError("horizon must be known or given, as distilled(horizon=500), got None")
         if (size := self._network.config.context_dim) not in (0, info.context_dim):
@@ -70,12 +72,12 @@ class Distilled(Resettable):
         return spread(self._chances.look(context, live), live)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Tell the model what was played and what came of it."""
+        """Update the model with the played actions and their outcomes."""
         self._held.observe(context, action, outcome)
         self._left = max(self._left - 1, 1)
 
     def observe_late(self, feedback: Feedback) -> None:
-        """Tell the model what was played, and what arrived."""
+        """Update the model with the played actions and the outcomes that arrived."""
         self._held.observe_late(feedback)
         self._left = max(self._left - 1, 1)
 
@@ -83,7 +85,7 @@ class Distilled(Resettable):
         config, mean = self._network.config, self._held.expected(context, live)
         variance = self._held.variance(context, live) if config.variance else None
         if config.variance and variance is None:
-            raise InputError(f"model must say how sure it is of its means for this network, got {self._name!r}")
+            raise InputError(f"model must give variances of its means for this network, got {self._name!r}")
         given = np.asarray(context, np.float64) if config.context_dim else None
         chances = self._network.probabilities(summarise(mean, variance, self._left, given))
         return chances if live is None else live.share(chances)

@@ -1,4 +1,4 @@
-"""Decisions by posterior draws of each action's mean reward: the best under one draw is played."""
+"""Plays the action that is best under a posterior draw of each action's mean reward."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,15 +9,15 @@ from gents_gym.agents.live import Live, counts_of, pick_best
 from gents_gym.checks import check_rngs
 from gents_gym.randomness import Draws
 
-# Contexts (B, D), and the live actions if only some are, to means and deviations, (B, A) or (B, n) each.
+# Maps contexts (B, D), and the live actions if only some are, to means and standard deviations, (B, A) or (B, n) each.
 Predict = Callable[..., tuple[np.ndarray, np.ndarray]]
 
 
 class DrawnBest:
-    """Plays the action that is best under a draw, and counts which one would be under others."""
+    """Plays the action that is best under one draw; further draws estimate the probabilities."""
 
     def __init__(self, predict: Predict, rngs: Sequence[np.random.Generator], n_actions: int, votes: int) -> None:
-        """Face B new tasks; draws of votes that are not played come from children of the generators."""
+        """Start B new tasks; draws of votes that are not played come from children of the generators."""
         rngs = check_rngs(rngs, len(rngs))
         self._predict, self._shape = predict, (len(rngs), votes - 1, n_actions)
         self._normal = Draws(rngs, "standard_normal", n_actions)
@@ -25,11 +25,11 @@ class DrawnBest:
         self._decision = Ahead(self._decide)
 
     def act(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
-        """Return the actions (B,) of the highest drawn reward."""
+        """Return the actions (B,) with the highest drawn reward."""
         return self._decision.take(context, live)[0]
 
     def probabilities(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
-        """Return the share of draws under which each action is best, the played one among them, (B, D) to (B, A)."""
+        """Return the share of draws under which each action is best, the played draw included, (B, D) to (B, A)."""
         played, mean, deviation = self._decision.look(context, live)
         noise = self._noise(live)  # (B, M-1, n)
         scores = mean[:, None] + deviation[:, None] * noise
@@ -43,10 +43,10 @@ class DrawnBest:
         return np.asarray(votes / (self._shape[1] + 1))
 
     def _noise(self, live: Live | None) -> np.ndarray:
-        """Return normal numbers for votes that are not played, (B, M-1, A) or (B, M-1, n)."""
+        """Return normal numbers for the votes that are not played, (B, M-1, A) or (B, M-1, n)."""
         if live is None:
             return self._others.next().reshape(self._shape)
-        found = self._others.next(self._shape[1] * live.counts)  # a task's own, one vote after the other
+        found = self._others.next(self._shape[1] * live.counts)  # each task's own, one vote at a time
         first = np.arange(self._shape[1])[:, None] * live.counts[:, None, None]  # (B, M-1, 1)
         place = np.minimum(first + np.arange(live.actions.shape[1]), found.shape[1] - 1)  # (B, M-1, n)
         return np.take_along_axis(found, place.reshape(len(found), -1), axis=1).reshape(place.shape)

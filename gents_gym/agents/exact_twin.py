@@ -1,4 +1,4 @@
-"""TS-Gen with p* itself in settings whose features are hidden: it knows their φ."""
+"""TS-Gen with p* itself, for settings with hidden features: it knows φ."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,16 +14,16 @@ from gents_gym.types import Feedback, PolicyClass, TaskInfo, Tasks
 
 @dataclass
 class ExactTwin(Resettable):
-    """TS-Gen that knows φ_Z and φ_X, and so the true prior of every action; of the table it sees what others see.
+    """TS-Gen that knows φ_Z and φ_X, and so the true prior of every action; it sees only the cells that others see.
 
-    Privileged, so it must be given the tasks. In the synthetic setting nothing is hidden, and it is
+    It is privileged, so it must be given the tasks. In the synthetic setting nothing is hidden, and it equals
     ``ts-gen(model=exact)``.
     """
 
     policy: str | PolicyClass = "logistic"  # the policy class that is fitted
     m: int | None = None  # imputed rows per action; None: the whole table
     samples: int = 1  # completed tables per decision
-    votes: int = DEFAULT_VOTES  # decisions behind the probabilities of actions, the played one among them
+    votes: int = DEFAULT_VOTES  # decisions that the action probabilities are estimated from, the played one included
     tasks: Tasks | None = None  # the tasks it knows, given by for_tasks
 
     def __post_init__(self) -> None:
@@ -35,7 +35,7 @@ class ExactTwin(Resettable):
         return replace(self, tasks=tasks)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face the B tasks."""
+        """Start the B tasks."""
         if self.tasks is None:
             raise InputError("exact-twin needs the tasks' hidden features: use for_tasks(tasks), or rollout")
         if self.tasks.truth is None:

@@ -15,17 +15,17 @@ Row = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # tasks, features, 
 def make_posterior(
     prior: LinearPrior, info: TaskInfo, discount: float = 1.0, window: int | None = None
 ) -> "LinearPosterior | ForgettingPosterior":
-    """Return posteriors that forget as they are asked to; those that forget nothing are carried by cheaper updates."""
+    """Return posteriors with the requested forgetting; without any, they use cheaper updates."""
     if discount == 1 and window is None:
         return LinearPosterior(prior, info)
     return ForgettingPosterior(prior, info, discount, window)
 
 
 class ForgettingPosterior:
-    """The posteriors of B·A coefficient vectors, given rows that are forgotten.
+    """The posteriors of B·A coefficient vectors, with forgetting of old rows.
 
-    A row counts γ^n after n further decisions of its task, whichever action they played, and not at all once ``window``
-    decisions came after its own. The prior always counts in full. A row that comes late counts from its arrival on.
+    A row has the weight γ^n after n further decisions of its task, whatever actions they played, and no weight after
+    ``window`` further decisions. The prior always has full weight. A late row is weighted from its arrival on.
     """
 
     def __init__(self, prior: LinearPrior, info: TaskInfo, discount: float, window: int | None) -> None:
@@ -37,10 +37,10 @@ class ForgettingPosterior:
         size = len(prior.mean)
         self._squares = np.zeros((len(info), info.n_actions, size, size))  # Σ γⁿ xxᵀ/σ²
         self._products = np.zeros((len(info), info.n_actions, size))  # Σ γⁿ x R(y)/σ²
-        self._rows: deque[list[Row]] = deque()  # those in the window, by decision
+        self._rows: deque[list[Row]] = deque()  # the rows in the window, by decision
 
     def predict(self, features: np.ndarray, live: Live | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and standard deviation of x·β, (B, K) to (B, A) each, or for the live actions, (B, n)."""
+        """Return the mean and standard deviation of x·β, (B, K) to (B, A) each, or for the live actions, (B, n)."""
         x = np.ascontiguousarray(features)
         at: Any = ... if live is None else (self._tasks[:, None], live.actions)
         covariance = np.linalg.inv(self._first + self._squares[at])  # (B, A, K, K)
@@ -50,7 +50,7 @@ class ForgettingPosterior:
         return mean, np.sqrt(np.maximum(variance, 0, out=variance))
 
     def fade(self) -> None:
-        """Pass a decision: all rows lose weight, and the oldest leave the window."""
+        """Advance by one decision: all rows lose weight, and the oldest leave the window."""
         self._squares *= self._discount
         self._products *= self._discount
         if self._window is not None:
@@ -62,7 +62,7 @@ class ForgettingPosterior:
     def update(
         self, features: np.ndarray, action: np.ndarray, outcome: np.ndarray, task: np.ndarray | None = None
     ) -> None:
-        """Learn R of the outcomes (n,) of actions (n,) with features (n, K), of tasks (n,); None: of all, in order."""
+        """Learn R of outcomes (n,) of actions (n,) with features (n, K), in tasks (n,); None: all tasks, in order."""
         rewards = np.array(self._info.reward_fn(outcome), np.float64)
         row = ((self._tasks if task is None else task).copy(), features.copy(), action.copy(), rewards)
         self._add(row, 1 / self._noise)

@@ -1,4 +1,4 @@
-"""A knowledge-gradient agent: it plays the prediction plus what the observation is worth to decisions to come."""
+"""A knowledge-gradient agent: it adds to each prediction the value of the observation for later decisions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,39 +15,39 @@ from gents_gym.models.load import check_model_name
 from gents_gym.models.lookahead import look_ahead
 from gents_gym.types import Feedback, Model, Outlook, TaskInfo
 
-COUNTS = 16 ** np.arange(6)  # numbers k of observations that are imagined, as far as decisions are left
-LEAST_SHARE = 1e-3  # a rate of free observations below it is taken for it: the formula divides by the rate
+COUNTS = 16 ** np.arange(6)  # numbers k of imagined observations, up to the number of decisions left
+LEAST_SHARE = 1e-3  # smaller rates of free observations are raised to this, because the formula divides by the rate
 
 
 @dataclass
 class GenKG(Resettable):
-    """Plays the action of the highest prediction plus what its observation is worth to decisions to come.
+    """Plays the action with the highest sum of prediction and value of its observation for later decisions.
 
     The score of action a in context x is
 
         score(a) = E[R | a, x] + c · max over k of 1/k · Σ_{s=1}^{L-k} [G(k + ρs) - G(ρs)].
 
-    - L is the number of decisions left, this one among them.
+    - L is the number of decisions left, this one included.
     - G(k) is what k more observations of a in x are worth to one later decision: the mean over imagined contexts of
       E[best prediction after them] - best of the E[prediction after them].
-    - ρ is the rate at which the task teaches the same for nothing: the share of imagined contexts in which a has the
+    - ρ is the rate at which greedy play learns the same at no cost: the share of imagined contexts in which a has the
       best prediction, each counted by the squared correlation of a's mean rewards there and in x. A greedy agent
       learns G(ρs) in s decisions. If ρ = 0, the sum is the knowledge gradient's (L-k) G(k). If contexts vary, most
       actions are played anyway, and little is gained by playing them now.
 
-    What is approximate: k = 1, 16, 256, ... up to L stand for all numbers; G is linear between them and constant
-    behind the last; the sum is an integral; k plays are taken to happen in the present context; decisions to come are
-    greedy and learn nothing but the k observations and what ρ says; few contexts are imagined. What G itself
-    approximates depends on the model: see :func:`gents_gym.models.lookahead.find_outlook`, and for the filter's
-    compiled kernel :func:`gents_gym.models.lookahead_kernel.look_ahead_filter`.
+    Approximations: only k = 1, 16, 256, ... up to L are tried; G is linear between them and constant after the last;
+    the sum is an integral; the k plays are assumed to happen in the present context; later decisions are assumed to be
+    greedy and to learn only from the k observations and at the rate ρ; few contexts are imagined. How G is approximated
+    depends on the model: see :func:`gents_gym.models.lookahead.find_outlook`, and for the filter's compiled kernel
+    :func:`gents_gym.models.lookahead_kernel.look_ahead_filter`.
     """
 
     model: str | Model = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
-    c: float = 1.0  # weight of what an observation is worth; 0: greedy
+    c: float = 1.0  # weight of an observation's value; 0: greedy
     contexts: str | None = "own"  # where imagined contexts come from: own, bank, seen, given; None: the model's default
     size: int = 64  # imagined contexts per decision
-    discount: float | None = None  # decisions left are taken for at most 1 / (1 - discount); needed without a horizon
-    ties: str = "first"  # which of several equal actions is played: the first, or one at "random"
+    discount: float | None = None  # assumes at most 1 / (1 - discount) decisions left; needed without a horizon
+    ties: str = "first"  # which of several equally good actions is played: the "first" or a "random" one
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -60,28 +60,28 @@ class GenKG(Resettable):
         check_ties(self.ties)
 
     def check(self, info: TaskInfo) -> None:
-        """Raise unless model and context model fit tasks like the first of these."""
+        """Raise unless model and context model fit these tasks; only the first is tried."""
         first, rngs, context = first_task(info)
         trial = replace(self)
         trial.reset(first, rngs)
         trial.act(context)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face B new tasks."""
+        """Start B new tasks."""
         if info.horizon is None and self.discount is None and self.c > 0:
-            raise InputError("discount must be given where the horizon is not known, got None")
+            raise InputError("discount must be given if the horizon is not known, got None")
         check_memory(4 * len(rngs) * self.size * (info.context_dim + info.n_actions), size=self.size, tasks=len(rngs))
         self._held = BeliefHolder(self.model, info, rngs)
         self._choose = Chooser(self.ties, rngs, info.n_actions)
         self._info, self._time = info, 0
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
-        """Return the actions (B,) of the highest score."""
+        """Return the actions (B,) with the highest score."""
         live = find_live(available, self._info)
         return self._held.acts(context, self._choose(self.scores(context, live), live))
 
     def scores(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
-        """Return the scores, (B, D) to (B, A), or of the live actions, (B, n), as if no others were to come."""
+        """Return the scores, (B, D) to (B, A), or for the live actions, (B, n), as if no other actions would appear."""
         expected, left = self._held.expected(context, live), self._left()
         if self.c == 0 or left < 2:
             return expected
@@ -91,12 +91,12 @@ class GenKG(Resettable):
         return expected + self.c * worth(outlook, counts, left)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Tell the model what was played and what came of it."""
+        """Update the model with the played actions and their outcomes."""
         self._held.observe(context, action, outcome)
         self._time += 1
 
     def observe_late(self, feedback: Feedback) -> None:
-        """Tell the model what was played, and what arrived."""
+        """Update the model with the played actions and the outcomes that arrived."""
         self._held.observe_late(feedback)
         self._time += 1
 
@@ -107,7 +107,7 @@ class GenKG(Resettable):
 
 
 def worth(outlook: Outlook, counts: np.ndarray, left: float) -> np.ndarray:
-    """Return what one observation now is worth with ``left`` decisions left, (B, A): the best k's, per observation."""
+    """Return the value of one observation now with ``left`` decisions left, (B, A): per observation, for the best k."""
     gains = np.maximum.accumulate(np.maximum(outlook.gains.astype(np.float64), 0), axis=2)  # (B, A, n)
     rate = np.maximum(outlook.shares.astype(np.float64), LEAST_SHARE)[..., None]  # (B, A, 1)
     after = np.maximum(left - counts, 0)  # (n,)
@@ -118,10 +118,10 @@ def worth(outlook: Outlook, counts: np.ndarray, left: float) -> np.ndarray:
 
 
 class Curve:
-    """Functions of a number of observations: 0 at 0, linear between the counts, constant behind the last."""
+    """Functions of the number of observations: 0 at 0, linear between the counts, constant after the last."""
 
     def __init__(self, counts: np.ndarray, gains: np.ndarray) -> None:
-        """Take the values (B, A, n) at counts (n,)."""
+        """Store the values (B, A, n) at the counts (n,)."""
         zero = np.zeros_like(gains[..., :1])
         self._at = np.concatenate([[0], counts])  # (n+1,)
         self._values = np.concatenate([zero, gains], axis=2)

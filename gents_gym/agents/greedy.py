@@ -1,4 +1,4 @@
-"""Greedy, ε-greedy and softmax agents: they act on the one-step prediction of the model that TS-Gen samples from."""
+"""Greedy, ε-greedy and softmax agents, which act on one-step predictions of the model that TS-Gen samples from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ from gents_gym.types import Feedback, TaskInfo
 
 @dataclass
 class Greedy(Resettable):
-    """Plays the action of the highest predicted mean reward."""
+    """Plays the action with the highest predicted mean reward."""
 
     model: Any = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
-    ties: str = "first"  # which of several equal actions is played: the first, or one at "random"
+    ties: str = "first"  # which of several equally good actions is played: the "first" or a "random" one
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -30,52 +30,52 @@ class Greedy(Resettable):
         check_ties(self.ties)
 
     def check(self, info: TaskInfo) -> None:
-        """Raise unless the model fits tasks like the first of these."""
+        """Raise unless the model fits these tasks; only the first is tried."""
         first, rngs, context = first_task(info)
         trial = Greedy(self.model)
         trial.reset(first, rngs)
         trial.scores(context)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face B new tasks."""
+        """Start B new tasks."""
         self._info, self._held = info, BeliefHolder(self.model, info, rngs)
         self._choose = Chooser(self.ties, rngs, info.n_actions)
         self._scores = Ahead(self.scores)
 
     def scores(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
-        """Return the predicted mean rewards, (B, D) to (B, A), or of the live actions, (B, n)."""
+        """Return the predicted mean rewards, (B, D) to (B, A), or for the live actions, (B, n)."""
         return self._held.expected(context, live)
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
-        """Return the actions (B,) of the highest prediction."""
+        """Return the actions (B,) with the highest prediction."""
         live = find_live(available, self._info)
         return self.acts(context, self._choose(self._scores.take(context, live), live))
 
     def acts(self, context: np.ndarray, action: np.ndarray) -> np.ndarray:
-        """Return the actions (B,), which are played in the contexts (B, D)."""
+        """Return the actions (B,) that are played in the contexts (B, D)."""
         return self._held.acts(context, action)
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
-        """Return 1 for the action of the highest prediction, (B, D) to (B, A)."""
+        """Return probability 1 for the action with the highest prediction, (B, D) to (B, A)."""
         live = find_live(available, self._info)
         return self._choose.probabilities(self._scores.look(context, live), live)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Tell the model what was played and what came of it."""
+        """Update the model with the played actions and their outcomes."""
         self._held.observe(context, action, outcome)
 
     def observe_late(self, feedback: Feedback) -> None:
-        """Tell the model what was played, and what arrived."""
+        """Update the model with the played actions and the outcomes that arrived."""
         self._held.observe_late(feedback)
 
 
 @dataclass
 class EpsilonGreedy(Resettable):
-    """Plays any action with probability ε, and the greedy one else."""
+    """Plays a random action with probability ε, and otherwise the greedy one."""
 
     model: Any = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
     epsilon: float = 0.1  # probability of a random action
-    ties: str = "first"  # which of several equal actions is played: the first, or one at "random"
+    ties: str = "first"  # which of several equally good actions is played: the "first" or a "random" one
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -84,11 +84,11 @@ class EpsilonGreedy(Resettable):
         self._greedy = Greedy(self.model, self.ties)
 
     def check(self, info: TaskInfo) -> None:
-        """Raise unless the model fits tasks like the first of these."""
+        """Raise unless the model fits these tasks; only the first is tried."""
         self._greedy.check(info)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face B new tasks."""
+        """Start B new tasks."""
         self._greedy.reset(info, rngs)
         self._info = info
         self._uniform = Draws(check_rngs(rngs, len(info)), "random", 2)
@@ -102,8 +102,8 @@ class EpsilonGreedy(Resettable):
         return self._greedy.acts(context, action)
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
-        """Return ε/A for every action and 1 - ε more for the greedy one, (B, D) to (B, A)."""
-        self._coins.look(context)  # first, as in act: a model's predictions may draw from the same generators
+        """Return ε/A for every action, plus 1 - ε for the greedy one, (B, D) to (B, A)."""
+        self._coins.look(context)  # first, as in act, because a model's predictions may draw from the same generators
         uniform = even_chances(find_live(available, self._info), self._info)
         return self.epsilon * uniform + (1 - self.epsilon) * self._greedy.probabilities(context, available)
 
@@ -111,11 +111,11 @@ class EpsilonGreedy(Resettable):
         return self._uniform.next()  # (B, 2)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Tell the model what was played and what came of it."""
+        """Update the model with the played actions and their outcomes."""
         self._greedy.observe(context, action, outcome)
 
     def observe_late(self, feedback: Feedback) -> None:
-        """Tell the model what was played, and what arrived."""
+        """Update the model with the played actions and the outcomes that arrived."""
         self._greedy.observe_late(feedback)
 
 
@@ -124,7 +124,7 @@ class Softmax(Resettable):
     """Plays actions with probability proportional to exp(prediction / temperature): PreDeToR-τ."""
 
     model: Any = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
-    temperature: float = 0.05  # the lower, the greedier
+    temperature: float = 0.05  # lower is greedier
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -132,18 +132,18 @@ class Softmax(Resettable):
         self._greedy = Greedy(self.model)
 
     def check(self, info: TaskInfo) -> None:
-        """Raise unless the model fits tasks like the first of these."""
+        """Raise unless the model fits these tasks; only the first is tried."""
         self._greedy.check(info)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face B new tasks."""
+        """Start B new tasks."""
         self._greedy.reset(info, rngs)
         self._info = info
         self._scores = Ahead(self._greedy.scores)
         self._gumbel = Draws(check_rngs(rngs, len(info)), "gumbel", info.n_actions)
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
-        """Return the actions (B,); the highest of prediction plus temperature times Gumbel noise is a softmax draw."""
+        """Return the actions (B,): the argmax of prediction plus temperature times Gumbel noise is a softmax draw."""
         live = find_live(available, self._info)
         scores = self._scores.take(context, live) + self.temperature * self._gumbel.next(counts_of(live))
         return self._greedy.acts(context, pick_best(scores, live))
@@ -157,9 +157,9 @@ class Softmax(Resettable):
         return spread(weights / weights.sum(axis=1, keepdims=True), live)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Tell the model what was played and what came of it."""
+        """Update the model with the played actions and their outcomes."""
         self._greedy.observe(context, action, outcome)
 
     def observe_late(self, feedback: Feedback) -> None:
-        """Tell the model what was played, and what arrived."""
+        """Update the model with the played actions and the outcomes that arrived."""
         self._greedy.observe_late(feedback)

@@ -1,4 +1,4 @@
-"""Information-directed sampling: from several completed tables, the mixture of two actions that pays least to learn."""
+"""Information-directed sampling: it mixes two actions so that squared regret per information gained is least."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,19 +19,19 @@ from gents_gym.types import Feedback, Model, PolicyClass, TaskInfo
 class IDS(Resettable):
     """Variance-based information-directed sampling (Russo and Van Roy 2018) from M completed tables.
 
-    A policy is fitted to each table; μ_a are its scores in the current context, and a* its action. With Δ_a the mean
-    of μ_a* - μ_a over tables and v_a the variance over a* of the mean of μ_a given a*, it draws its action from the
-    distribution π that minimises (Σ π_a Δ_a)² / Σ π_a v_a, which has at most two actions.
+    A policy is fitted to each table; μ_a are its scores in the current context, and a* is its action. Let Δ_a be the
+    mean of μ_a* - μ_a over tables, and v_a the variance over a* of the mean of μ_a given a*. The agent draws its action
+    from the distribution π that minimises (Σ π_a Δ_a)² / Σ π_a v_a, which has at most two actions.
 
-    The information is about the best action in the current context alone. M tables tell nothing of actions that are
-    best in fewer than one of M, and noise in the means given a* adds to v_a.
+    The information concerns only the best action in the current context. Actions that are best with a probability below
+    1/M rarely appear as best in M tables, and noise in the means given a* adds to v_a.
     """
 
     model: str | Model = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
-    policy: str | PolicyClass | None = None  # the policy class that is fitted; None: the model's features decide
+    policy: str | PolicyClass | None = None  # the policy class that is fitted; None: chosen by the model's features
     m: int | None = 64  # imputed rows per action; None: the whole table
     samples: int = 8  # completed tables per decision
-    warm_start: bool = True  # whether fits are given the previous decision's solution
+    warm_start: bool = True  # whether fits start from the previous decision's solution
     contexts: str | None = None  # where imagined contexts come from: bank, seen or given; None: the model's default
 
     def __post_init__(self) -> None:
@@ -40,15 +40,15 @@ class IDS(Resettable):
         self._sampler = TSGen(self.model, self.policy, self.m, self.samples, self.warm_start, self.contexts)
 
     def resolve(self, info: TaskInfo) -> str:
-        """Return the policy class that is fitted in these tasks, as a text that names it."""
+        """Return the name of the policy class that is fitted in these tasks."""
         return self._sampler.resolve(info)
 
     def check(self, info: TaskInfo) -> None:
-        """Raise unless model, policy class and context model fit tasks like the first of these."""
+        """Raise unless model, policy class and context model fit these tasks; only the first is tried."""
         self._sampler.check(info)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face B new tasks."""
+        """Start B new tasks."""
         self._sampler.reset(info, rngs)
         self._info = info
         self._uniform = Draws(check_rngs(rngs, len(info)), "random", 1)
@@ -63,14 +63,14 @@ class IDS(Resettable):
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the distribution that the action is drawn from, given the tables, (B, D) to (B, A)."""
         live = find_live(available, self._info)
-        return spread(self._mixture.look(context, live).copy(), live)  # what act draws from stays ours
+        return spread(self._mixture.look(context, live).copy(), live)  # a copy: act draws from the original
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Tell the model what was played and what came of it."""
+        """Update the model with the played actions and their outcomes."""
         self._sampler.observe(context, action, outcome)
 
     def observe_late(self, feedback: Feedback) -> None:
-        """Tell the model what was played, and what arrived."""
+        """Update the model with the played actions and the outcomes that arrived."""
         self._sampler.observe_late(feedback)
 
     def _mix(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
@@ -78,7 +78,7 @@ class IDS(Resettable):
         if live is None:
             return least_ratio(*regret_and_information(scores))
         is_live = np.arange(scores.shape[2]) < live.counts[:, None]  # (B, n)
-        # Pads are worse than all else in every table, so that they have regret and tell nothing.
+        # Pads score lowest in every table, so they have regret and carry no information.
         scores = np.where(is_live[:, None], scores, scores.min(axis=(1, 2), keepdims=True) - 1)
         return live.share(least_ratio(*regret_and_information(scores)))
 
@@ -86,25 +86,25 @@ class IDS(Resettable):
 def regret_and_information(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return expected regrets Δ and informations v of actions, from M tables' scores (B, M, A), as (B, A) each."""
     is_best = scores.argmax(axis=2)[..., None] == np.arange(scores.shape[2])  # (B, M, A)
-    share = is_best.mean(axis=1)  # of tables in which an action is best, (B, A)
+    share = is_best.mean(axis=1)  # share of tables in which an action is best, (B, A)
     mean = scores.mean(axis=1)  # (B, A)
-    given = np.einsum("bmj,bma->bja", is_best / scores.shape[1], scores)  # (B, A, A), of tables where j is best
+    given = np.einsum("bmj,bma->bja", is_best / scores.shape[1], scores)  # (B, A, A), over tables in which j is best
     given /= np.where(share > 0, share, 1)[..., None]
     information = (share[..., None] * (given - mean[:, None]) ** 2).sum(axis=1)  # (B, A)
-    regret = (scores.max(axis=2, keepdims=True) - scores).mean(axis=1)  # (B, A); 0 exactly if all tables agree
+    regret = (scores.max(axis=2, keepdims=True) - scores).mean(axis=1)  # (B, A); exactly 0 if all tables agree
     return regret, information
 
 
 def least_ratio(regret: np.ndarray, information: np.ndarray) -> np.ndarray:
-    """Return the distributions of least squared regret per information, (B, A) and (B, A) to (B, A).
+    """Return the distributions with the least squared regret per information, (B, A) and (B, A) to (B, A).
 
-    The ratio is convex in the share q of one action of a pair, so its least is at 0, at 1 or at the root of its
-    derivative. No regret and no information is a ratio of 0: there is nothing to learn, and nothing to lose.
+    The ratio is convex in the share q of one action of a pair, so its minimum is at 0, at 1 or at the root of its
+    derivative. Zero regret with zero information counts as a ratio of 0: there is nothing to learn or lose.
     """
     n_tasks, n_actions = regret.shape
     tasks, columns = np.arange(n_tasks), np.arange(n_actions)
     least, mixture = np.full(n_tasks, np.inf), np.zeros((n_tasks, n_actions))
-    mixture[tasks, regret.argmin(axis=1)] = 1  # if nothing tells of anything: no ratio is finite
+    mixture[tasks, regret.argmin(axis=1)] = 1  # if no action carries information, no ratio is finite
     for first in range(n_actions):
         drop, gain = regret[:, [first]] - regret, information[:, [first]] - information  # (B, A), against each second
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Outcomes that arrive late: what an agent remembers of its decisions until then."""
+"""Remembers an agent's decisions until their late outcomes arrive."""
 
 from collections.abc import Iterator
 
@@ -34,9 +34,9 @@ class OpenDecisions:
     """The decisions of an agent without a belief: contexts and actions by number, for outcomes that arrive late."""
 
     def __init__(self, info: TaskInfo) -> None:
-        """Face B new tasks."""
+        """Start B new tasks."""
         self._info, self._acted = info, LastAct()
-        self._ledger: Ledger | None = None  # made when it is needed: in time, nothing has to be remembered
+        self._ledger: Ledger | None = None  # made on demand: if outcomes arrive in time, nothing has to be remembered
 
     def acts(self, context: np.ndarray, action: np.ndarray) -> np.ndarray:
         """Return the actions (B,), and keep them and the contexts (B, D) until :meth:`arrive`."""
@@ -45,13 +45,13 @@ class OpenDecisions:
     def arrive(self, feedback: Feedback) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """Number the latest act, and yield what arrived: tasks (n,), contexts (n, D), actions (n,), outcomes (n,).
 
-        Each part names a task at most once; of one task, what comes first in ``feedback`` comes first.
+        Each part names a task at most once. The outcomes of one task keep their order in ``feedback``.
         """
         if self._ledger is None:
             self._ledger = Ledger(self._info, lambda contexts: contexts[..., :0])
         ledger = self._ledger
         ledger.decide(*self._acted.take())
-        task, decision, _ = ledger.arrive(feedback, GAUSSIAN)  # any number: the agent learns from rewards
+        task, decision, _ = ledger.arrive(feedback, GAUSSIAN)  # any number is allowed: the agent learns from rewards
         outcome = np.asarray(feedback.outcome, np.float64)
         for part in rounds(task) if len(task) else ():
             at = task[part], decision[part]

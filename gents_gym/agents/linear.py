@@ -1,4 +1,4 @@
-"""Bayesian linear regression for every task and action at once: rewards in, posterior means and variances out."""
+"""Bayesian linear regression of rewards for every task and action at once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from gents_gym.checks import InputError, check_actions, check_array, check_integ
 from gents_gym.types import ActionRows, TaskInfo
 
 FeatureMap = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (..., F) and (..., D) to (..., K)
-LEAST_NOISE = 1e-6  # a fitted noise variance of 0, from constant outcomes, would divide by zero
+LEAST_NOISE = 1e-6  # a fitted noise variance of 0, from constant outcomes, would cause a division by zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class LinearPrior:
 
 
 def choose_prior(agent: str, kind: str, size: int, noise: float, fitted: LinearPrior | None) -> LinearPrior:
-    """Return N(0, I) for ``size`` features, or the fitted prior, or raise where there is none or of another size."""
+    """Return N(0, I) for ``size`` features, or the fitted prior; raise if that is missing or of another size."""
     if kind == "isotropic":
         return LinearPrior.isotropic(size, noise)
     if fitted is None:
@@ -45,9 +45,9 @@ def add_intercept(context: np.ndarray) -> np.ndarray:
 
 
 class ContextFeatures:
-    """Contexts as features, (B, D) to (B, K): K = D, and one more with an intercept.
+    """Contexts as features, (B, D) to (B, K), with K = D, or D + 1 with an intercept.
 
-    Contexts that an agent acted on are not checked again when it observes what came of it.
+    Contexts that an agent acted on are not checked again when it observes their outcomes.
     """
 
     def __init__(self, info: TaskInfo, intercept: bool) -> None:
@@ -69,7 +69,7 @@ class ContextFeatures:
 
 
 def check_observed(info: TaskInfo, action: np.ndarray, outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return actions and outcomes, (B,) each, or raise unless they can be of these tasks."""
+    """Return actions and outcomes, (B,) each, or raise unless they are valid for these tasks."""
     action = check_actions(action, len(info), info.n_actions)
     return action, check_array("outcome", outcome, "(B,)", (len(info),), np.float64)
 
@@ -83,7 +83,7 @@ def fit_prior(rows: ActionRows, features: FeatureMap, ridge: float = 0.0, floor:
         rows: Historical rows of N actions.
         features: Features of action features (n, 1, F) and contexts (n, R, D), as (n, R, K).
         ridge: Penalty on the squared coefficients; 0: least squares.
-        floor: What is added to the variance of every coefficient.
+        floor: A number added to the variance of every coefficient.
     """
     n_actions, n_rows, _ = rows.contexts.shape
     size = features(rows.action_features[:1, None], rows.contexts[:1, :1]).shape[2]
@@ -95,7 +95,7 @@ def fit_prior(rows: ActionRows, features: FeatureMap, ridge: float = 0.0, floor:
         raise InputError(f"rows must have at least {least} rows per action to fit {size} coefficients, got {n_rows}")
     coefficients = np.empty((n_actions, size))
     residuals = np.empty((n_actions, n_rows - n_fit))
-    for block in np.array_split(np.arange(n_actions), -(-n_actions // 50)):  # blocks bound the float64 features
+    for block in np.array_split(np.arange(n_actions), -(-n_actions // 50)):  # blocks save memory
         x = features(rows.action_features[block, None], rows.contexts[block]).astype(np.float64)  # (n, R, K)
         y = np.asarray(rows.reward_fn(rows.outcomes[block]), np.float64)[..., None]  # (n, R, 1)
         solved = _regress(x[:, :n_fit], y[:, :n_fit], ridge)  # (n, K, 1)
@@ -110,14 +110,14 @@ def _regress(x: np.ndarray, y: np.ndarray, ridge: float) -> np.ndarray:
     if ridge:
         turned = x.transpose(0, 2, 1)
         return np.linalg.solve(turned @ x + ridge * np.eye(x.shape[2]), turned @ y)
-    # The minimum-norm solution, so that rows that do not span all directions are no obstacle.
+    # The minimum-norm solution also works if the rows do not span all directions.
     return np.linalg.pinv(x) @ y
 
 
 class LinearPosterior:
-    """The posteriors N(m, P) of B·A coefficient vectors, carried by rank-one updates.
+    """The posteriors N(m, P) of B·A coefficient vectors, kept up to date by rank-one updates.
 
-    Sums run over each task's own numbers in a fixed order, so a task's result is the same bits in any batch.
+    Sums run over each task's own numbers in a fixed order, so a task's result is bitwise the same in any batch.
     """
 
     def __init__(self, prior: LinearPrior, info: TaskInfo) -> None:
@@ -135,7 +135,7 @@ class LinearPosterior:
 
         Args:
             features: x, the same for all actions of a task, (B, K), or each action's own, (B, A, K) or (B, n, K).
-            live: The actions that are asked for; None: all.
+            live: The requested actions; None: all.
         """
         x = np.ascontiguousarray(features)
         at: Any = ... if live is None else (self._tasks[:, None], live.actions)
@@ -151,7 +151,7 @@ class LinearPosterior:
         return mean, np.sqrt(np.maximum(variance, 0, out=variance))
 
     def fade(self) -> None:
-        """Pass a decision: nothing is forgotten."""
+        """Advance by one decision: nothing is forgotten."""
 
     def update(
         self, features: np.ndarray, action: np.ndarray, outcome: np.ndarray, task: np.ndarray | None = None
@@ -159,10 +159,10 @@ class LinearPosterior:
         """Condition the played actions' posteriors on R of their outcomes.
 
         Args:
-            features: Of the played actions, (B, K).
+            features: Features of the played actions, (B, K).
             action: (B,).
             outcome: (B,).
-            task: Whose they are, each at most once; None: of all B tasks, in order.
+            task: Their tasks, each at most once; None: all B tasks, in order.
         """
         x = np.ascontiguousarray(features)
         at = (self._tasks if task is None else task), action
@@ -172,7 +172,7 @@ class LinearPosterior:
         spread = self._noise + np.einsum("bi,bi->b", direction, x)  # (B,)
         error = self._info.reward_fn(outcome) - np.einsum("bi,bi->b", mean, x)  # (B,)
         self._mean[at] = mean + direction * (error / spread)[:, None]
-        # The product of the direction with itself is symmetric to the bit, and so stays the covariance.
+        # The outer product of the direction with itself is exactly symmetric, so the covariance stays symmetric.
         drop = direction[:, :, None] * direction[:, None]  # (B, K, K)
         drop /= spread[:, None, None]
         self._covariance[at] = np.subtract(played, drop, out=drop)

@@ -1,4 +1,4 @@
-"""Linear Thompson sampling: contexts in, the action that is best under a posterior draw out."""
+"""Linear Thompson sampling: it plays the action that is best under a posterior draw."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,16 +28,16 @@ from gents_gym.types import ActionRows, Feedback, TaskInfo
 class LinTS(Resettable):
     """Per-action Bayesian linear regression of rewards on contexts, with a Gaussian prior and Gaussian noise.
 
-    Actions are independent under the posterior, and a decision needs no more of a drawn β than x·β, so the
-    draw is of that number: N(x·m, xᵀPx). With a ``window`` it is the sliding-window version, for drifting tasks.
+    Actions are independent under the posterior, and a decision needs only x·β of a drawn β, so that number is drawn
+    directly: N(x·m, xᵀPx). With a ``window`` it is the sliding-window version, for drifting tasks.
     """
 
     prior: str = "isotropic"  # N(0, I), or "fitted" to historical rows by fit(rows)
-    noise: float = 0.25  # noise variance of the isotropic prior; 1/4 is the most that rewards in [0, 1] can have
-    intercept: bool = False  # the paper's version has none
-    votes: int = DEFAULT_VOTES  # draws behind the probabilities of actions, the played one among them
-    window: int | None = None  # rows of so many last decisions count; None: all
-    fitted: LinearPrior | None = field(default=None, init=False, repr=False)  # what fit(rows) found
+    noise: float = 0.25  # noise variance of the isotropic prior; rewards in [0, 1] have at most 1/4
+    intercept: bool = False  # the paper's version has no intercept
+    votes: int = DEFAULT_VOTES  # draws that the action probabilities are estimated from, the played one included
+    window: int | None = None  # only rows of this many latest decisions count; None: all
+    fitted: LinearPrior | None = field(default=None, init=False, repr=False)  # the prior that fit(rows) found
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -55,7 +55,7 @@ class LinTS(Resettable):
         return self
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face B new tasks."""
+        """Start B new tasks."""
         self._info, self._features = info, ContextFeatures(info, self.intercept)
         self._open = OpenDecisions(info)
         prior = choose_prior("lints", self.prior, info.context_dim + self.intercept, self.noise, self.fitted)
@@ -63,7 +63,7 @@ class LinTS(Resettable):
         self._best = DrawnBest(self._predict, check_rngs(rngs, len(info)), info.n_actions, self.votes)
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
-        """Return the actions (B,) of the highest drawn reward."""
+        """Return the actions (B,) with the highest drawn reward."""
         return self._open.acts(context, self._best.act(context, find_live(available, self._info)))
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:

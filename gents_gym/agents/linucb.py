@@ -1,4 +1,4 @@
-"""LinUCB with disjoint linear models: contexts in, the action of the highest upper confidence bound out."""
+"""LinUCB with disjoint linear models: it plays the action with the highest upper confidence bound."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from gents_gym.types import Feedback, TaskInfo
 class LinUCB(Resettable):
     """LinUCB-disjoint: ridge regression of rewards on contexts per action, plus α standard deviations.
 
-    With a ``discount`` it is the discounted LinUCB of drifting tasks: a row counts less with every further decision.
+    With a ``discount`` it is discounted LinUCB, for drifting tasks: a row loses weight with every further decision.
     """
 
     alpha: float = 0.1  # width of the confidence bound
-    intercept: bool = False  # the paper's version has none
-    ties: str = "first"  # which of several equal actions is played: the first, or one at "random"
+    intercept: bool = False  # the paper's version has no intercept
+    ties: str = "first"  # which of several equally good actions is played: the "first" or a "random" one
     discount: float = 1.0  # what a row's weight is multiplied by at each decision; 1: nothing is forgotten
 
     def __post_init__(self) -> None:
@@ -37,7 +37,7 @@ class LinUCB(Resettable):
         check_ties(self.ties)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face B new tasks."""
+        """Start B new tasks."""
         self._info, self._features = info, ContextFeatures(info, self.intercept)
         self._open = OpenDecisions(info)
         prior = LinearPrior.isotropic(info.context_dim + self.intercept, noise=1.0)
@@ -46,17 +46,17 @@ class LinUCB(Resettable):
         self._scores = Ahead(self.scores)
 
     def scores(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
-        """Return the upper confidence bounds, (B, D) to (B, A), or of the live actions, (B, n)."""
+        """Return the upper confidence bounds, (B, D) to (B, A), or for the live actions, (B, n)."""
         mean, deviation = self._posterior.predict(self._features(context), live)
         return mean + self.alpha * deviation
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
-        """Return the actions (B,) of the highest bound."""
+        """Return the actions (B,) with the highest bound."""
         live = find_live(available, self._info)
         return self._open.acts(context, self._choose(self._scores.take(context, live), live))
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
-        """Return 1 for the action of the highest bound, (B, D) to (B, A)."""
+        """Return probability 1 for the action with the highest bound, (B, D) to (B, A)."""
         live = find_live(available, self._info)
         return self._choose.probabilities(self._scores.look(context, live), live)
 

@@ -1,4 +1,4 @@
-"""The actions that are available: an agent computes with these alone, whatever the size of the pool."""
+"""The available ("live") actions as columns: an agent computes with these only, whatever the size of the pool."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,29 +11,29 @@ from gents_gym.types import TaskInfo
 
 @dataclass(frozen=True, eq=False)
 class Live:
-    """The available actions of B tasks, as columns; tasks that have fewer than others have pads."""
+    """The available actions of B tasks as columns; tasks with fewer actions than others are padded."""
 
-    actions: np.ndarray  # (B, n): available ones in order, then pads: other actions of the task
+    actions: np.ndarray  # (B, n): available actions in order, then pads: other actions of the task
     counts: np.ndarray  # (B,): how many are available
-    n_actions: int  # of the pool
+    n_actions: int  # size of the pool
 
     def mask(self, scores: np.ndarray) -> np.ndarray:
         """Return the scores (B, n) with -inf for pads."""
         return self._without_pads(scores, -np.inf)
 
     def spread(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return probabilities (B, n) as those of the whole pool, (B, A): 0 for what is not available."""
+        """Return probabilities (B, n) as probabilities of the whole pool, (B, A): 0 for unavailable actions."""
         found = np.zeros((len(self.actions), self.n_actions))
         np.put_along_axis(found, self.actions, self._without_pads(probabilities, 0.0), axis=1)
         return found
 
     def share(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return probabilities (B, n) with none for pads, which sum to 1 again."""
+        """Return probabilities (B, n) with 0 for pads, normalised to sum to 1."""
         kept = self._without_pads(probabilities, 0.0)
         return np.asarray(kept / kept.sum(axis=1, keepdims=True))
 
     def _without_pads(self, values: np.ndarray, blank: float) -> np.ndarray:
-        """Return the values (B, n) with ``blank`` in the place of pads."""
+        """Return the values (B, n) with pads replaced by ``blank``."""
         if np.count_nonzero(self.counts == self.actions.shape[1]) == len(self.counts):
             return values
         return np.where(np.arange(self.actions.shape[1]) < self.counts[:, None], values, blank)
@@ -45,7 +45,7 @@ class Live:
 
 
 def find_live(available: Any, info: TaskInfo) -> Live | None:
-    """Return the actions that are ``available`` (B, A), or raise unless each task has one; None if all are."""
+    """Return the live actions of ``available`` (B, A), or None if all are; raise if a task has none."""
     if available is None:
         return None
     available = check_available(available, "(B, A)", (len(info), info.n_actions))
@@ -59,7 +59,7 @@ def find_live(available: Any, info: TaskInfo) -> Live | None:
 
 
 def same_live(one: Live | None, other: Live | None) -> bool:
-    """Whether two decisions are among the same actions."""
+    """Whether two decisions have the same available actions."""
     if one is None or other is None:
         return one is other
     return np.array_equal(one.actions, other.actions) and np.array_equal(one.counts, other.counts)
@@ -71,24 +71,24 @@ def counts_of(live: Live | None) -> np.ndarray | None:
 
 
 def spread(probabilities: np.ndarray, live: Live | None) -> np.ndarray:
-    """Return probabilities of all actions (B, A), given those or, (B, n), those of the live ones."""
+    """Return probabilities of all actions (B, A), from those of all, (B, A), or of the live ones, (B, n)."""
     return probabilities if live is None else live.spread(probabilities)
 
 
 def pick_best(scores: np.ndarray, live: Live | None) -> np.ndarray:
-    """Return the actions (B,) of the highest scores: (B, A), or (B, n) of the live ones."""
+    """Return the actions (B,) with the highest scores: (B, A), or (B, n) for the live ones."""
     return scores.argmax(axis=1) if live is None else live.at(live.mask(scores).argmax(axis=1))
 
 
 def pick_any(uniform: np.ndarray, live: Live | None, n_actions: int) -> np.ndarray:
-    """Return actions (B,), each with the same probability, from uniform numbers (B,): of all, or of the live ones."""
+    """Return actions (B,), uniformly drawn by uniform numbers (B,) from all actions or from the live ones."""
     if live is None:
         return (uniform * n_actions).astype(np.int64)
     return live.at((uniform * live.counts).astype(np.int64))
 
 
 def even_chances(live: Live | None, info: TaskInfo) -> np.ndarray:
-    """Return the same probability for each action that is available, (B, A)."""
+    """Return uniform probabilities over the available actions, (B, A)."""
     if live is None:
         return np.full((len(info), info.n_actions), 1 / info.n_actions)
     return live.spread(np.broadcast_to(1 / live.counts[:, None], live.actions.shape))

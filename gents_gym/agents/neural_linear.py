@@ -1,4 +1,4 @@
-"""Neural-linear Thompson sampling: a model's features of actions and contexts in, the best action under a draw out."""
+"""Neural-linear Thompson sampling: linear Thompson sampling on a model's features of actions and contexts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,24 +19,24 @@ from gents_gym.likelihoods import BERNOULLI
 from gents_gym.models.load import begin_belief, check_model_name, model_folders
 from gents_gym.types import ActionRows, Feedback, TaskInfo
 
-RIDGE = 0.1  # of the historical regressions
-DEFAULTS = ("paper", "filter")  # the model if none is named, for binary outcomes and for others
-FLOOR = 1e-4  # added to the fitted variances: there may be fewer actions than coefficients
+RIDGE = 0.1  # ridge penalty of the historical regressions
+DEFAULTS = ("paper", "filter")  # the default model, for binary outcomes and for others
+FLOOR = 1e-4  # added to the fitted variances, because there may be fewer actions than coefficients
 
 
 @dataclass
 class NeuralLinearTS(Resettable):
     """Per-action Bayesian linear regression of rewards on p_θ's features at (Z, X) with an empty history.
 
-    The model stays as it was trained; what is learned online is linear in its features. As in LinTS, the draw is of
-    x·β alone: N(x·m, xᵀPx).
+    The model's weights stay fixed; what is learned online is linear in its features. As in LinTS, only x·β is drawn:
+    N(x·m, xᵀPx).
     """
 
     model: Any = None  # a preset, a model's id or folder, or a model with features of (Z, X); None: see DEFAULTS
     prior: str = "isotropic"  # N(0, I), or "fitted" to historical rows by fit(rows)
-    noise: float = 0.25  # noise variance of the isotropic prior; 1/4 is the most that rewards in [0, 1] can have
-    votes: int = DEFAULT_VOTES  # draws behind the probabilities of actions, the played one among them
-    fitted: LinearPrior | None = field(default=None, init=False, repr=False)  # what fit(rows) found
+    noise: float = 0.25  # noise variance of the isotropic prior; rewards in [0, 1] have at most 1/4
+    votes: int = DEFAULT_VOTES  # draws that the action probabilities are estimated from, the played one included
+    fitted: LinearPrior | None = field(default=None, init=False, repr=False)  # the prior that fit(rows) found
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -48,12 +48,12 @@ class NeuralLinearTS(Resettable):
 
     @property
     def weight_files(self) -> list[Path]:
-        """The weights that the default stands for; a named model's are found by its name."""
+        """The weight files of the default model; those of a named model are found by its name."""
         folders = [folder for name in DEFAULTS if self.model is None for folder in model_folders(name)]
         return [folder / name for folder in folders for name in ("config.json", "model.safetensors")]
 
     def check(self, info: TaskInfo) -> None:
-        """Raise unless the model has features of tasks like the first of these."""
+        """Raise unless the model has features for these tasks; only the first is tried."""
         first, _, context = first_task(info)
         self._model_features(first)(first.action_features, context[:, None])
 
@@ -66,7 +66,7 @@ class NeuralLinearTS(Resettable):
         return self
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face B new tasks."""
+        """Start B new tasks."""
         self._info, self._open = info, OpenDecisions(info)
         check_array("action_features", info.action_features, "(B, A, F)", (len(info), info.n_actions, -1))
         self._features = self._model_features(info)
@@ -76,7 +76,7 @@ class NeuralLinearTS(Resettable):
         self._best = DrawnBest(self._predict, check_rngs(rngs, len(info)), info.n_actions, self.votes)
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
-        """Return the actions (B,) of the highest drawn reward."""
+        """Return the actions (B,) with the highest drawn reward."""
         return self._open.acts(context, self._best.act(context, find_live(available, self._info)))
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
@@ -107,7 +107,7 @@ class NeuralLinearTS(Resettable):
         """Return the model's features as a function of arrays, (..., F) and (..., D) to (..., K) in float64."""
         default = DEFAULTS[0] if info.likelihood == BERNOULLI else DEFAULTS[1]
         first, rngs, _ = first_task(info)
-        # It raises if the model does not fit the tasks.
+        # Raises if the model does not fit the tasks.
         model, _ = begin_belief(default if self.model is None else self.model, first, rngs)
 
         def features(action_features: np.ndarray, contexts: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What agents on a model share: the belief of the tasks they play, kept up with every decision."""
+"""Shared by agents on a model: the belief about the tasks they play, updated at every decision."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,21 +15,21 @@ DEFAULT_MODEL = "filter"
 
 
 def first_task(info: TaskInfo) -> tuple[TaskInfo, list[np.random.Generator], np.ndarray]:
-    """Return the first of the tasks, a generator and a context (1, D), to try an agent with."""
+    """Return the first task, a generator and a context (1, D), for trying an agent."""
     return info[0], [np.random.default_rng(0)], np.zeros((1, info.context_dim), np.float32)
 
 
 class BeliefHolder:
-    """The belief of the tasks that are played; outcomes arrive before the next decision, or later by its number."""
+    """The belief about the tasks that are played; outcomes arrive before the next decision, or later."""
 
     def __init__(self, model: Any, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face B new tasks with a model, or with what names one."""
+        """Start B new tasks with a model, or with the name of one."""
         self.model, self.belief = begin_belief(model, info, rngs)
         self._tasks, self._n_actions = np.arange(len(info)), info.n_actions
         self._time, self._acted = 0, LastAct()
 
     def expected(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
-        """Return the mean rewards that the model expects, (B, D) to (B, A), or of the live actions, (B, n)."""
+        """Return the mean rewards that the model expects, (B, D) to (B, A), or for the live actions, (B, n)."""
         if live is None:
             found, shape = self.belief.expected(context), (len(self._tasks), self._n_actions)
         else:
@@ -45,20 +45,20 @@ class BeliefHolder:
         return self._acted.keep(context, action)
 
     def decide(self, context: np.ndarray, action: np.ndarray) -> int:
-        """Open a row: the actions (B,) are played in the contexts (B, D). Return the number of the decision."""
+        """Open a row, since the actions (B,) are played in the contexts (B, D); return the number of the decision."""
         self.belief.decide(context, action)
         self._time += 1
         return self._time - 1
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Tell the belief what was played, (B, D) and (B,), and what came of it, (B,)."""
+        """Update the belief with contexts (B, D), played actions (B,) and their outcomes (B,)."""
         outcome = check_array("outcome", outcome, "(B,)", (len(self._tasks),))
-        self.model.likelihood.check("outcome", outcome)  # before the row is opened: nothing is half done
+        self.model.likelihood.check("outcome", outcome)  # before the row is opened: an error must change nothing
         decision = self.decide(context, action)
         self.belief.observe(Feedback(self._tasks, np.full(len(self._tasks), decision), outcome))
 
     def observe_late(self, feedback: Feedback) -> None:
-        """Open the row of the latest act, and tell the belief what arrived, of this row or of earlier ones."""
+        """Open the row of the latest act, and update the belief with outcomes of this row or of earlier ones."""
         self.model.likelihood.check("outcome", np.asarray(feedback.outcome))
         self.decide(*self._acted.take())
         self.belief.observe(feedback)

@@ -1,4 +1,4 @@
-"""The oracle as an agent: the policy fitted to the complete table, at regret zero by definition."""
+"""The oracle as an agent: it plays the policy fitted to the complete table, so its regret is zero by definition."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from gents_gym.types import Feedback, Policy, TaskInfo, Tasks
 
 @dataclass
 class Oracle(Resettable):
-    """Plays π*(·; τ), fitted to the tasks' whole tables; privileged, so it must be given the tasks."""
+    """Plays π*(·; τ), fitted to the tasks' whole tables. It is privileged, so it must be given the tasks."""
 
     policy: str | None = None  # policy class; None: the setting's own
     tasks: Tasks | None = None  # the tasks it knows, given by for_tasks

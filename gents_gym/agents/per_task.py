@@ -1,4 +1,4 @@
-"""The adapter for single-task agents: one ``act(observation) -> int`` object per task in, one batched agent out."""
+"""Plays each task with its own single-task agent, an object with ``act(observation) -> int``."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,33 +15,31 @@ from gents_gym.types import Feedback, TaskInfo
 
 @dataclass
 class PerTask(Resettable):
-    """Plays each task with an object of its own.
+    """Plays each task with its own object.
 
     An object needs ``act(observation) -> int``, with the observation of the single environment:
-    ``{"context": (D,), "action_features": (A, F)}``, and ``"available"`` (A,) if only some actions are. It may have
-    ``reset(info, rng)``, called first with what is known of its task (a batch of one) and its own generator, and
-    ``observe(observation, action, reward)``. If outcomes arrive late, one that observes must have
-    ``observe_late(decision, observation, action, reward)``, called for each outcome with the number of its decision
-    and what was seen and played there.
+    ``{"context": (D,), "action_features": (A, F)}``, and ``"available"`` (A,) if only some actions can be played. It
+    may have ``reset(info, rng)``, called first with what is known of its task (a batch of one) and its own generator,
+    and ``observe(observation, action, reward)``. If outcomes arrive late, an object that learns must have
+    ``observe_late(decision, observation, action, reward)``, called for each outcome with the number of its decision and
+    what was seen and played there.
     """
 
     agent: str | Callable[[], Any]  # makes one object: a class or function, or ``package.module:Class``
-    packages: Sequence[str] = ()  # distributions whose versions show in the results; a manifest records them
+    packages: Sequence[str] = ()  # distributions whose versions are recorded in the manifest of results
 
     def __post_init__(self) -> None:
-        """Check that there is something to call, and that it can act."""
+        """Check that ``agent`` can be called and its objects can act."""
         if not isinstance(self.agent, str) and not callable(self.agent):
             raise InputError(f"agent must be a class, a function or 'package.module:Class', got {self.agent!r}")
         if not hasattr(made := self._make(), "act"):
             raise InputError(f"agent must make objects with act(observation), got {made!r}")
 
     def check(self, info: TaskInfo) -> None:
-        """Raise if outcomes are late and objects can only take them in time."""
+        """Raise if outcomes arrive late and objects cannot take late ones."""
         made = self._make()
         if info.late and hasattr(made, "observe") and not hasattr(made, "observe_late"):
-            rule = (
-                "agent's objects must have observe_late(decision, observation, action, reward) where outcomes are late"
-            )
+            rule = "agent's objects must have observe_late(decision, observation, action, reward) if outcomes are late"
             raise InputError(f"{rule}, got {made!r}")
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
@@ -75,14 +73,14 @@ class PerTask(Resettable):
         return action
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Tell each object its own reward."""
+        """Give each object its own reward."""
         rewards = self._info.reward_fn(np.asarray(outcome))
         for i, observation in enumerate(self._observations(context)):
             if hasattr(self._members[i], "observe"):
                 self._told(i, "observe", observation, int(action[i]), float(rewards[i]))
 
     def observe_late(self, feedback: Feedback) -> None:
-        """Tell each object its own rewards that arrived, with what it saw and played then."""
+        """Give each object its own rewards that arrived, with what it saw and played then."""
         for i, seen in enumerate(zip(*self._acted.take(), strict=True)):
             self._open[i, self._time] = seen
         self._time += 1
@@ -96,7 +94,7 @@ class PerTask(Resettable):
                 self._told(i, "observe_late", decision, observation, int(action), float(reward))
 
     def _told(self, i: int, verb: str, *arguments: Any) -> Any:
-        """Return what object ``i`` answers; what it raises names its task."""
+        """Return what a method of object ``i`` returns; errors name the task."""
         try:
             return getattr(self._members[i], verb)(*arguments)
         except Exception as error:
@@ -114,6 +112,6 @@ class PerTask(Resettable):
 
 
 def playable(observation: dict[str, np.ndarray], n_actions: int) -> list[int]:
-    """Return the actions that an object may play, by what it observes."""
+    """Return the actions that an object may play, according to its observation."""
     found: list[int] = np.flatnonzero(observation.get("available", np.ones(n_actions))).tolist()
     return found

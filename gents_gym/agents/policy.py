@@ -1,4 +1,4 @@
-"""The policy class that an agent fits to completed tables, on contexts or on the model's features of them."""
+"""The policy class that an agent fits to completed tables, on contexts or on the model's features of contexts."""
 
 import inspect
 from collections.abc import Hashable
@@ -16,7 +16,7 @@ from gents_gym.types import Completion, FeaturePolicyClass, Model, Policy, Polic
 
 @dataclass(frozen=True, eq=False)
 class FittedPolicy:
-    """Policies fitted to completed tables, and what they score in the current contexts."""
+    """Policies fitted to completed tables, and their scores in the current contexts."""
 
     policy: Policy  # of B·M tables
     scores: np.ndarray  # (B, M, A)
@@ -24,7 +24,7 @@ class FittedPolicy:
 
 @dataclass(frozen=True, eq=False)
 class ChosenPolicy:
-    """A policy class with what it reads of a completed table."""
+    """A policy class, and which inputs of a completed table it is fitted to."""
 
     name: str  # for records
     policy_class: Any
@@ -35,9 +35,9 @@ class ChosenPolicy:
         return "weights" in inspect.signature(self.policy_class.fit).parameters
 
     def check_weights(self) -> None:
-        """Raise unless the class can be fitted to tables with cells that do not count."""
+        """Raise unless the class can be fitted to tables in which some cells do not count."""
         if not self._takes_weights:
-            raise InputError(f"policy must have fit(..., weights) for a truncated horizon m, got {self.name}")
+            raise InputError(f"policy must accept weights in fit to use m imputed rows, got {self.name}")
 
     def fit(self, tables: Completion, last: FittedPolicy | None) -> FittedPolicy:
         """Fit one policy to each of the B·M tables."""
@@ -52,13 +52,13 @@ class ChosenPolicy:
             scores = policy.scores(x[:, tables.current])
             scores = check_array("the policy's scores", scores, "(B·M, A)", shape, np.float64, per_task=1)
         except TaskError as error:
-            error.position //= draws  # it is told of B·M tables
+            error.position //= draws  # the class counts B·M tables, the error must name one of B tasks
             raise
         return FittedPolicy(policy, scores.reshape(n_tasks, draws, -1))
 
 
 def check_policy(policy: Any) -> None:
-    """Raise unless ``policy`` is a policy class, names one, or is None."""
+    """Raise unless ``policy`` is a policy class, the name of one, or None."""
     if isinstance(policy, str):
         make_policy(policy)
     elif policy is not None and (isinstance(policy, type) or not hasattr(policy, "fit")):
@@ -68,8 +68,8 @@ def check_policy(policy: Any) -> None:
 def choose_policy(policy: str | PolicyClass | None, model: Model, info: TaskInfo) -> ChosenPolicy:
     """Return the policy class to fit: the named one, or the default.
 
-    The default is logistic for outcomes 0 and 1 and least squares for others; where the model learned features that
-    its predictions are linear in, it is fitted on those.
+    The default is logistic for outcomes 0 and 1 and least squares for others. If the model learned features that its
+    predictions are linear in, the default is fitted to these features.
     """
     has_features = model.context_features(np.zeros((1, info.context_dim), np.float32)) is not None
     if policy is None:
@@ -87,4 +87,4 @@ def _make(policy: str | PolicyClass, reward_fn: RewardFn, likelihood: Likelihood
     return ChosenPolicy(policy if isinstance(policy, str) else repr(policy), made, isinstance(made, FeaturePolicyClass))
 
 
-_kept = lru_cache(_make)  # the default classes keep nothing of their fits, and live agents are reset for each decision
+_kept = lru_cache(_make)  # the default classes keep no state between fits, and live agents are reset for each decision

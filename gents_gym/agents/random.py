@@ -17,7 +17,7 @@ class Random(Resettable):
     """Plays every action with the same probability."""
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face B new tasks."""
+        """Start B new tasks."""
         self._info = info
         self._uniform = Draws(check_rngs(rngs, len(info)), "random", 1)
 

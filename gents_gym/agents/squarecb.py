@@ -1,4 +1,4 @@
-"""SquareCB: inverse-gap weighting of the one-step prediction of the model that TS-Gen samples from."""
+"""SquareCB: inverse-gap weighting of one-step predictions of the model that TS-Gen samples from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ from gents_gym.types import Feedback, TaskInfo
 
 @dataclass
 class SquareCB(Resettable):
-    """Plays an action with a probability that falls with the gap of its prediction to the best one's.
+    """Plays an action with a probability that falls with the gap between its prediction and the best one.
 
-    Abe and Long (1999), Foster and Rakhlin (2020), with p_θ's prediction in the place of an online regression: of A
-    actions, p_a = 1 / (A + γ_t (ŷ_best - ŷ_a)) for all but the best, which has the rest. γ_t = γ t^growth at the t-th
-    decision. γ multiplies rewards, so rewards of another scale want another γ.
+    Abe and Long (1999), Foster and Rakhlin (2020), with p_θ's prediction instead of an online regression. With A
+    actions, p_a = 1 / (A + γ_t (ŷ_best - ŷ_a)) for all but the best action, which gets the rest; γ_t = γ t^growth at
+    the t-th decision. γ multiplies rewards, so rewards of another scale need another γ.
     """
 
     model: Any = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
-    gamma: float = 300.0  # the higher, the greedier
+    gamma: float = 300.0  # higher is greedier
     growth: float = 0.5  # how γ grows with the number of the decision; 0: not at all
 
     def __post_init__(self) -> None:
@@ -36,11 +36,11 @@ class SquareCB(Resettable):
         self._greedy = Greedy(self.model)
 
     def check(self, info: TaskInfo) -> None:
-        """Raise unless the model fits tasks like the first of these."""
+        """Raise unless the model fits these tasks; only the first is tried."""
         self._greedy.check(info)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face B new tasks."""
+        """Start B new tasks."""
         self._greedy.reset(info, rngs)
         self._info = info
         self._scores = Ahead(self._greedy.scores)
@@ -61,11 +61,11 @@ class SquareCB(Resettable):
         return spread(self._weigh(self._scores.look(context, live), live), live)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Tell the model what was played and what came of it."""
+        """Update the model with the played actions and their outcomes."""
         self._greedy.observe(context, action, outcome)
 
     def observe_late(self, feedback: Feedback) -> None:
-        """Tell the model what was played, and what arrived."""
+        """Update the model with the played actions and the outcomes that arrived."""
         self._greedy.observe_late(feedback)
 
     def _weigh(self, scores: np.ndarray, live: Live | None) -> np.ndarray:
@@ -85,7 +85,7 @@ def inverse_gap_weights(
 ) -> np.ndarray:
     """Return SquareCB's probabilities for predictions, (B, A) to (B, A).
 
-    With ``counts`` (B,) of the entries that ``is_live`` (B, A) picks, of these alone.
+    Given ``counts`` (B,) and ``is_live`` (B, A), only the live entries, ``counts`` of them, get probability.
     """
     tasks, best = np.arange(len(scores)), scores.argmax(axis=1)
     size = scores.shape[1] if counts is None else counts[:, None]

@@ -1,4 +1,4 @@
-"""Picks the action of the highest score; among equal ones the first, or one at random."""
+"""Picks the action with the highest score; among equal scores the first, or a random one."""
 
 from collections.abc import Sequence
 
@@ -13,19 +13,19 @@ TIES = ("first", "random")
 
 
 def check_ties(ties: str) -> None:
-    """Raise unless ``ties`` says which of several equal actions is played."""
+    """Raise unless ``ties`` is a known rule for equally good actions."""
     check_choice("ties", ties, TIES)
 
 
 class Chooser:
     """Picks actions by their scores.
 
-    Random picks come from children of the agent's generators, so all else that an agent draws stays the same, and a
-    task's picks depend on its own generator alone.
+    Random picks come from children of the agent's generators, so the agent's other draws stay the same, and a task's
+    picks depend only on its own generator.
     """
 
     def __init__(self, ties: str, rngs: Sequence[np.random.Generator], n_actions: int) -> None:
-        """Face B new tasks of ``n_actions`` actions."""
+        """Start B new tasks with ``n_actions`` actions."""
         self._uniform: Draws | None = None
         self._others: Draws | None = None
         if ties == "random":
@@ -34,15 +34,15 @@ class Chooser:
             self._others = Draws([child.spawn(1)[0] for child in children], "random", n_actions)
 
     def __call__(self, scores: np.ndarray, live: Live | None = None) -> np.ndarray:
-        """Return the actions (B,) of the highest of the scores: (B, A), or (B, n) of the live ones."""
+        """Return the actions (B,) with the highest scores: (B, A), or (B, n) for the live ones."""
         return _pick(scores, self._uniform, live)
 
     def vote(self, scores: np.ndarray, live: Live | None = None) -> np.ndarray:
-        """Return a pick that is not played, as 1 for its action, (B, A); played picks stay the same."""
+        """Return a pick that is not played, one-hot, (B, A); the played picks stay the same."""
         return one_hot(_pick(scores, self._others, live), scores.shape[1] if live is None else live.n_actions)
 
     def probabilities(self, scores: np.ndarray, live: Live | None = None) -> np.ndarray:
-        """Return the probability that each action is picked by the scores, (B, A); nothing is drawn."""
+        """Return the probability that each action is picked given the scores, (B, A); nothing is drawn."""
         if self._uniform is None:
             return one_hot(pick_best(scores, live), scores.shape[1] if live is None else live.n_actions)
         best = _best(scores, live)

@@ -21,19 +21,19 @@ from gents_gym.types import Belief, Completion, Feedback, Model, PolicyClass, Ta
 class TSGen(Resettable):
     """TS-Gen: at each decision, complete the table with p_θ, fit the policy class to it, and play its action.
 
-    With ``samples`` above 1 it completes several tables and plays the action of the highest mean prediction of the
-    policies fitted to them.
+    With ``samples`` above 1 it completes several tables, fits a policy to each, and plays the action with the highest
+    mean prediction.
     """
 
     model: str | Model = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
-    policy: str | PolicyClass | None = None  # the policy class that is fitted; None: the model's features decide
+    policy: str | PolicyClass | None = None  # the policy class that is fitted; None: chosen by the model's features
     m: int | None = None  # imputed rows per action; None: the whole table, which needs a known horizon
     samples: int = 1  # completed tables per decision
-    warm_start: bool = True  # whether fits are given the previous decision's solution
+    warm_start: bool = True  # whether fits start from the previous decision's solution
     contexts: str | None = None  # where imagined contexts come from: bank, seen or given; None: the model's default
-    cut: bool = False  # whether the m imputed rows end at the horizon; otherwise they go beyond it near the end
-    ties: str = "first"  # which of several equal actions is played: the first, or one at "random"
-    votes: int = DEFAULT_VOTES  # decisions behind the probabilities of actions, the played one among them
+    cut: bool = False  # whether the m imputed rows end at the horizon; otherwise they extend beyond it near the end
+    ties: str = "first"  # which of several equally good actions is played: the "first" or a "random" one
+    votes: int = DEFAULT_VOTES  # decisions that the action probabilities are estimated from, the played one included
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -50,22 +50,22 @@ class TSGen(Resettable):
             check_integer("m", self.m, 1)
 
     def resolve(self, info: TaskInfo) -> str:
-        """Return the policy class that is fitted in these tasks, as a text that names it."""
+        """Return the name of the policy class that is fitted in these tasks."""
         return choose_policy(self.policy, resolve_model(self.model, info), info).name
 
     def check(self, info: TaskInfo) -> None:
-        """Raise unless model, policy class and context model fit tasks like the first of these."""
+        """Raise unless model, policy class and context model fit these tasks; only the first is tried."""
         first, rngs, context = first_task(info)
         trial = replace(self)
         trial.reset(first, rngs)
         trial._held.belief.complete(context, 1, 1, self.contexts)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face B new tasks."""
+        """Start B new tasks."""
         if self.m is None and info.horizon is None:
-            raise InputError("m must be given where the horizon is not known, got None")
+            raise InputError("m must be given if the horizon is not known, got None")
         if self.cut and info.horizon is None:
-            raise InputError("cut must be False where the horizon is not known, got True")
+            raise InputError("cut must be False if the horizon is not known, got True")
         n_rows = info.horizon if self.m is None else self.m
         numbers = len(rngs) * self.samples * int(n_rows or 0) * (info.n_actions + info.context_dim)
         check_memory(4 * numbers, samples=self.samples, m=n_rows or 0, tasks=len(rngs))
@@ -75,17 +75,17 @@ class TSGen(Resettable):
             self._policy.check_weights()
         self._choose = Chooser(self.ties, rngs, info.n_actions)
         self._acted = False
-        self._left = info.horizon  # decisions to come, the current one among them
-        self._last: FittedPolicy | None = None  # the latest fits
-        self._start: FittedPolicy | None = None  # what those started from
+        self._left = info.horizon  # decisions left, the current one included
+        self._last: FittedPolicy | None = None  # the latest fitted policies
+        self._start: FittedPolicy | None = None  # what those fits started from
         self._decision = Ahead(self._decide)
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
-        """Return the actions (B,) of the highest score, averaged over the completed tables."""
+        """Return the actions (B,) with the highest score, averaged over the completed tables."""
         return self.acts(context, self._decision.take(context, find_live(available, self._info)))
 
     def acts(self, context: np.ndarray, action: np.ndarray) -> np.ndarray:
-        """Return the actions (B,), which are played in the contexts (B, D)."""
+        """Return the actions (B,) that are played in the contexts (B, D)."""
         return self._held.acts(context, action)
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
@@ -103,7 +103,7 @@ class TSGen(Resettable):
         return self.fit_policies(self.complete_tables(context, live))
 
     def complete_tables(self, context: np.ndarray, live: Live | None = None) -> Completion:
-        """Return M completed tables of each task, in contexts (B, D); of the live actions alone if only some are."""
+        """Return M completed tables of each task, given contexts (B, D); only for the live actions if not all are."""
         return self._complete(self._held.belief, context, live)
 
     def _complete(self, belief: Belief, context: np.ndarray, live: Live | None) -> Completion:
@@ -115,7 +115,7 @@ class TSGen(Resettable):
         """Fit a policy to each completed table, and return their scores in the current contexts, (B, M, A)."""
         self._start = self._last if self.warm_start else None
         if self._start is not None and self._start.scores.shape[2] != tables.outcomes.shape[3]:
-            self._start = None  # it has another number of columns
+            self._start = None  # the table has another number of columns
         self._last = self._policy.fit(tables, self._start)
         self._acted = True
         return self._last.scores
@@ -131,22 +131,22 @@ class TSGen(Resettable):
     def other_scores(self, context: np.ndarray, live: Live | None = None) -> Iterator[np.ndarray]:
         """Yield the scores of ``votes`` - 1 more decisions like the latest, (B, D) to (B, M, A) each.
 
-        Tables are drawn by a copy of the belief, whose generators are children of its own, so what is played stays the
-        same. The fits start from what the latest started from.
+        A copy of the belief draws the tables, with child generators, so what is played stays the same. The fits start
+        from the same point as the latest fits.
         """
         belief = self._held.belief.fork(np.arange(len(context)))
         for _ in range(self.votes - 1):
             yield self._policy.fit(self._complete(belief, context, live), self._start).scores
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Tell the model what was played and what came of it."""
+        """Update the model with the played actions and their outcomes."""
         if not self._acted:
             raise InputError("observe must follow act, once for each decision")
         self._held.observe(context, action, outcome)
         self._end_decision()
 
     def observe_late(self, feedback: Feedback) -> None:
-        """Tell the model what was played, and what arrived; what is missing is imputed like any other cell."""
+        """Update the model with the played actions and what arrived; missing outcomes are imputed like other cells."""
         self._held.observe_late(feedback)
         self._end_decision()
 
@@ -160,14 +160,14 @@ class GenUCB(Resettable):
     """Plays the action with the highest quantile of the scores over several completed tables."""
 
     model: str | Model = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
-    policy: str | PolicyClass | None = None  # the policy class that is fitted; None: the model's features decide
+    policy: str | PolicyClass | None = None  # the policy class that is fitted; None: chosen by the model's features
     m: int | None = 64  # imputed rows per action; None: the whole table
     samples: int = 8  # completed tables per decision
-    quantile: float = 0.75  # of the scores
-    warm_start: bool = True  # whether fits are given the previous decision's solution
+    quantile: float = 0.75  # quantile of the scores
+    warm_start: bool = True  # whether fits start from the previous decision's solution
     contexts: str | None = None  # where imagined contexts come from: bank, seen or given; None: the model's default
-    ties: str = "first"  # which of several equal actions is played: the first, or one at "random"
-    votes: int = DEFAULT_VOTES  # decisions behind the probabilities of actions, the played one among them
+    ties: str = "first"  # which of several equally good actions is played: the "first" or a "random" one
+    votes: int = DEFAULT_VOTES  # decisions that the action probabilities are estimated from, the played one included
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -178,21 +178,21 @@ class GenUCB(Resettable):
         check_ties(self.ties)
 
     def resolve(self, info: TaskInfo) -> str:
-        """Return the policy class that is fitted in these tasks, as a text that names it."""
+        """Return the name of the policy class that is fitted in these tasks."""
         return self._sampler.resolve(info)
 
     def check(self, info: TaskInfo) -> None:
-        """Raise unless model, policy class and context model fit tasks like the first of these."""
+        """Raise unless model, policy class and context model fit these tasks; only the first is tried."""
         self._sampler.check(info)
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face B new tasks."""
+        """Start B new tasks."""
         self._sampler.reset(info, rngs)
         self._info, self._choose = info, Chooser(self.ties, rngs, info.n_actions)
         self._decision = Ahead(self._decide)
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
-        """Return the actions (B,) of the highest quantile."""
+        """Return the actions (B,) with the highest quantile."""
         return self._sampler.acts(context, self._decision.take(context, find_live(available, self._info)))
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
@@ -209,9 +209,9 @@ class GenUCB(Resettable):
         return np.asarray(np.quantile(scores, self.quantile, axis=1))  # (B, M, A) to (B, A)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Tell the model what was played and what came of it."""
+        """Update the model with the played actions and their outcomes."""
         self._sampler.observe(context, action, outcome)
 
     def observe_late(self, feedback: Feedback) -> None:
-        """Tell the model what was played, and what arrived."""
+        """Update the model with the played actions and the outcomes that arrived."""
         self._sampler.observe_late(feedback)

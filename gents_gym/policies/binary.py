@@ -14,9 +14,9 @@ from gents_gym.types import RewardFn, identity
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BinaryPolicy(ABC):
-    """Fitted models of P(Y=1) for each task and action; if all outcomes were equal, that constant alone."""
+    """Fitted models of P(Y=1) for each task and action; a column of equal outcomes has that constant instead."""
 
-    constant: np.ndarray  # (B, A): the outcome of a one-class column, NaN elsewhere
+    constant: np.ndarray  # (B, A): the outcome of a column with equal outcomes, NaN elsewhere
     reward_fn: RewardFn = identity
 
     @abstractmethod
@@ -48,7 +48,7 @@ class BinaryTable(Table):
             raise InputError(f"{error}: this policy class is for 0 and 1, least-squares for others") from None
 
     def constants(self) -> np.ndarray:
-        """Return the outcome of columns that have one alone, and NaN elsewhere, (B, A); 0 if no row counts."""
+        """Return the outcome of columns whose outcomes are all equal, and NaN elsewhere, (B, A); 0 if no row counts."""
         ones = self.outcomes == 1
         counts = np.ones_like(ones) if self.weights is None else self.weights > 0
         some_one, some_zero = (ones & counts).any(axis=1), (~ones & counts).any(axis=1)

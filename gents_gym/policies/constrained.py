@@ -14,19 +14,19 @@ from gents_gym.policies.logistic import Logistic, LogisticPolicy
 from gents_gym.policies.tilts import search
 from gents_gym.types import Policy, PolicyClass, RewardFn, identity
 
-ROUNDING = 1e-9  # of a difference of two rates
+ROUNDING = 1e-9  # tolerance for a difference of two rates
 
 
 @dataclass(frozen=True, eq=False)
 class Lean:
-    """How much a context looks like one of group 1 rather than group 2, from -1 to 1 within the groups."""
+    """A score of how much a context looks like group 1 rather than group 2, between -1 and 1 on both groups."""
 
-    membership: LogisticPolicy  # of one task and one action: P(group 1 | context)
+    membership: LogisticPolicy  # for one task and one action: P(group 1 | context)
     scale: float = 1.0
 
     @classmethod
     def between(cls, group1: np.ndarray, group2: np.ndarray) -> "Lean":
-        """Learn to tell (N1, D) contexts from (N2, D), both groups weighing the same."""
+        """Learn to distinguish (N1, D) contexts from (N2, D), with equal weight on both groups."""
         contexts = np.concatenate([group1, group2])
         labels = np.repeat([1.0, 0.0], [len(group1), len(group2)])
         weights = np.where(labels == 1, len(group2), len(group1)) * (2 / len(labels))
@@ -42,7 +42,7 @@ class Lean:
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedPolicy:
-    """A fitted policy with a tilt for each action: an offset, and a slope on how a context leans."""
+    """A fitted policy with a tilt for each action: an offset, and a slope on the score of the context."""
 
     base: Policy
     lean: Lean
@@ -59,9 +59,9 @@ class Constrained:
     """Maximises reward subject to |rate of action a in group 1 - its rate in group 2| ≤ ε.
 
     The policies play argmax_a r(x, a) + c_a + d_a·lean(x), where r are the predicted rewards of a base class and
-    lean(x) tells the groups apart; the optimum of the Lagrangian has this form. The tilts c and d are sought that
-    maximise the mean of r over the table's contexts: r is what the base class maximises, and unlike outcomes it is
-    known in every cell. A base policy that keeps the constraint stays as it is.
+    lean(x) distinguishes the groups; the optimum of the Lagrangian has this form. The tilts c and d maximise the mean
+    of r over the table's contexts, because the base class maximises r, and unlike outcomes r is known in every cell. A
+    base policy that satisfies the constraint stays unchanged.
     """
 
     group1: Any  # contexts (N1, D), or the path of an .npy file with them
@@ -69,7 +69,7 @@ class Constrained:
     epsilon: float  # the largest difference of rates
     actions: Sequence[int] | None = None  # those under the constraint; None: all
     base: str | PolicyClass = "logistic"  # the class whose policies are tilted
-    sweeps: int = 1  # of the search for tilts: more come nearer to the best ones, and take longer
+    sweeps: int = 1  # passes of the search for tilts: more passes find better tilts, and take longer
     reward_fn: RewardFn = identity  # R, for a base class given by name
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class Constrained:
 
     @property
     def likelihoods(self) -> tuple[type, ...] | None:
-        """The kinds of outcomes that the base class takes; None: it does not say."""
+        """The kinds of outcomes that the base class takes; None: it does not specify them."""
         return getattr(self._base, "likelihoods", None)
 
     def fit(
@@ -134,7 +134,8 @@ class Constrained:
         tilts = single.copy()
         search(rewards, self._lean(points[broken]), group, float(self.epsilon) + ROUNDING, limited, self.sweeps, tilts)
         policy.tilts[broken] = tilts
-        # Predictions may round differently for another number of rows and undo a choice: one action alone is safe.
+        # Predictions may round differently for another number of rows and undo a choice; always playing one action is
+        # safe.
         left = self._breaks(policy, limited)[broken]
         policy.tilts[broken] = np.where(left[:, None, None], single, tilts)
 
@@ -162,7 +163,7 @@ class Constrained:
 
 
 def _single_action(rewards: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Return offsets with which the best single action is always played, which keeps every constraint, (B, 2, A)."""
+    """Return offsets that always play the best single action, which satisfies every constraint, (B, 2, A)."""
     n_tasks, n_actions, _ = rewards.shape
     best = rewards[:, :, group == 0].mean(axis=2).argmax(axis=1)
     tilts = np.zeros((n_tasks, 2, n_actions))
@@ -171,7 +172,7 @@ def _single_action(rewards: np.ndarray, group: np.ndarray) -> np.ndarray:
 
 
 def _read_group(name: str, value: Any) -> np.ndarray:
-    """Return a group's contexts, (N, D), given as such or by the path of a file."""
+    """Return a group's contexts, (N, D), given as an array or as the path of a file."""
     if isinstance(value, str | Path):
         try:
             value = np.load(value, allow_pickle=False)

@@ -13,7 +13,7 @@ from gents_gym.types import RewardFn, identity
 
 @dataclass(frozen=True, eq=False)
 class EstimatorPolicy:
-    """Fitted estimators, B × A; if all outcomes were equal, their reward replaces one."""
+    """Fitted estimators, B × A; a column of equal outcomes has their reward instead."""
 
     fitted: list[list[Any]]
     context_dim: int  # D
@@ -39,8 +39,8 @@ class EstimatorPolicy:
 class Estimator:
     """A scikit-learn classifier or regressor, fitted from scratch to each task and action, one after the other.
 
-    Classifiers learn the outcomes and predict Σ_y P(y) R(y); regressors learn R of the outcomes. It is right for any
-    estimator, and slow: ``logistic`` and ``mlp`` fit all tasks and actions at once.
+    Classifiers learn the outcomes and predict Σ_y P(y) R(y); regressors learn R of the outcomes. It works with any
+    estimator but is slow; ``logistic`` and ``mlp`` fit all tasks and actions at once.
     """
 
     estimator: Any  # an unfitted estimator, or "package.module:Class(option=value)"
@@ -62,8 +62,8 @@ class Estimator:
         Args:
             contexts: (B, T, D).
             outcomes: (B, T, A).
-            warm_start: Left aside; every fit is from scratch.
-            weights: (B, T, A), or None for ones; a zero takes the row out, others are handed on as ``sample_weight``.
+            warm_start: Ignored; every fit is from scratch.
+            weights: (B, T, A), or None for ones; a zero drops the row, others are passed as ``sample_weight``.
         """
         contexts = check_array("contexts", contexts, "(B, T, D)", (-1, -1, -1), np.float64)
         n_tasks, n_rows, _ = contexts.shape

@@ -12,9 +12,10 @@ from gents_gym.types import Policy, PolicyClass, RewardFn, identity
 
 @dataclass(frozen=True)
 class OnFeatures:
-    """Another policy class, fitted to the features of contexts that a model's predictions are linear in.
+    """Another policy class, fitted to the context features that a model's predictions are linear in.
 
-    An agent on a model hands it those features. Regret is measured on contexts, so it is no oracle's class.
+    An agent on a model provides those features. An oracle cannot use this class, because regret is measured on
+    contexts.
     """
 
     base: str = "logistic"  # logistic or least-squares

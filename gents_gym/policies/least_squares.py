@@ -10,7 +10,7 @@ from gents_gym.policies.least_squares_kernel import fit_least_squares
 from gents_gym.policies.table import Table, predict_linear
 from gents_gym.types import RewardFn, identity
 
-RANK = 1e-7  # what differs by less than this share is float32's rounding of the contexts
+RANK = 1e-7  # smaller relative differences are float32 rounding of the contexts
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +29,13 @@ class LeastSquaresPolicy:
 class LeastSquares:
     """scikit-learn's ``Ridge`` of R(Y) on the context for each task and action, all solved at once.
 
-    Minimises Σ (R(Y) - b - w·X)² + alpha·|w|² over the slopes w and a free intercept b. Any outcomes; contexts alone
-    are features. The default penalty is next to none for contexts of ordinary size, and keeps the solve fast if the
-    rows do not determine the slopes. With alpha=0 such rows give the shortest slopes, one problem after the other.
+    Minimises Σ (R(Y) - b - w·X)² + alpha·|w|² over the slopes w and a free intercept b. It takes any outcomes; only
+    contexts are features. The default penalty is negligible for contexts of ordinary size, and keeps the solve fast if
+    the rows do not determine the slopes. With alpha=0 such rows give the minimum-norm slopes, solved one problem at a
+    time.
     """
 
-    alpha: float = 1e-6  # penalty, as scikit-learn names it
+    alpha: float = 1e-6  # penalty, named as in scikit-learn
     reward_fn: RewardFn = identity  # R of the outcomes
 
     def __post_init__(self) -> None:
@@ -50,11 +51,11 @@ class LeastSquares:
         Args:
             contexts: (B, T, D).
             outcomes: (B, T, A).
-            warm_start: Left aside; the solution is in closed form.
-            weights: (B, T, A), or None for ones; a zero takes the row out. An action without rows predicts R(0).
+            warm_start: Ignored, because the solution has a closed form.
+            weights: (B, T, A), or None for ones; a zero drops the row. An action without rows predicts R(0).
         """
         table = Table(contexts, outcomes, weights)
-        # Copies, so that the kernel is compiled for one kind of array: a batch's own are read-only.
+        # Copies, because a batch's own arrays are read-only, and the kernel is compiled for writable ones only.
         x, y = np.array(table.contexts, order="C"), np.array(self.reward_fn(table.outcomes), np.float32, order="C")
         w = np.zeros((0, 0, 0), np.float32) if table.weights is None else np.array(table.weights, order="C")
         solution = np.zeros((len(x), y.shape[2], x.shape[2] + 1))
@@ -64,7 +65,7 @@ class LeastSquares:
         return LeastSquaresPolicy(solution)
 
     def _solve(self, contexts: np.ndarray, rewards: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        """Return the shortest solution of one problem, (1+D,)."""
+        """Return the minimum-norm solution of one problem, (1+D,)."""
         x, y = contexts.astype(np.float64), rewards.astype(np.float64)
         shares = np.ones(len(x)) if weights is None else weights.astype(np.float64)
         if not shares.any():

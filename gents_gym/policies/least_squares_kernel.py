@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-SINGULAR = 1e-10  # a pivot below this share of the feature's sum of squares, its mean included, may be rounding
+SINGULAR = 1e-10  # a smaller pivot, relative to the feature's sum of squares (mean included), may be rounding
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
@@ -16,14 +16,14 @@ def fit_least_squares(
 ) -> np.ndarray:
     """Solve the penalised least-squares problems; return which were solved, (B, A).
 
-    What is not solved has rows that do not determine the slopes. Without weights, the actions of a task share one
+    An unsolved problem has rows that do not determine the slopes. Without weights, the actions of a task share one
     Cholesky factor.
     """
     n_tasks, n_rows, size = contexts.shape
     n_actions = rewards.shape[2]
     weighted = weights.shape[0] > 0
     solved = np.zeros((n_tasks, n_actions), np.bool_)
-    x, centred = np.empty((size, n_rows)), np.empty((size, n_rows))  # a feature's numbers next to each other
+    x, centred = np.empty((size, n_rows)), np.empty((size, n_rows))  # a feature's numbers are contiguous
     y, w, centre = np.empty(n_rows), np.ones(n_rows), np.empty(size)
     factor = np.empty((size, size))
     for b in range(n_tasks):
@@ -55,7 +55,7 @@ def fit_least_squares(
 def _factorise(x, w, total, penalty, centre, centred, factor):  # type: ignore[no-untyped-def]
     """Write the features' means, the centred features times the weights, and the Cholesky factor of their Gram matrix.
 
-    Return whether the matrix is positive definite beyond rounding.
+    Returns whether the matrix is positive definite by more than rounding error.
     """
     size, n_rows = x.shape
     for k in range(size):

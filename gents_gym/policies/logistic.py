@@ -29,15 +29,15 @@ class LogisticPolicy(BinaryPolicy):
 class Logistic:
     """scikit-learn's default ``LogisticRegression`` for each task and action, all solved at once.
 
-    Minimises |w|²/(2C) + Σ log-loss over the slopes w and a free intercept, by Newton's method. Binary outcomes;
-    contexts alone are features.
+    Minimises |w|²/(2C) + Σ log-loss over the slopes w and a free intercept, by Newton's method. It takes binary
+    outcomes; only contexts are features.
     """
 
     likelihoods: ClassVar[tuple[type, ...]] = (Bernoulli,)
 
-    C: float = 1.0  # inverse penalty, as scikit-learn names it
+    C: float = 1.0  # inverse penalty, named as in scikit-learn
     tolerance: float = 1e-8  # the largest gradient entry at the solution
-    max_iterations: int = 100  # Newton steps; reached only by extreme data
+    max_iterations: int = 100  # Newton steps; only extreme data needs this many
     reward_fn: RewardFn = identity  # R of the outcomes 0 and 1
 
     def __post_init__(self) -> None:
@@ -59,8 +59,8 @@ class Logistic:
         Args:
             contexts: (B, T, D).
             outcomes: (B, T, A), each 0 or 1.
-            warm_start: An earlier solution, to start from if it is near; it changes the time, not the optimum.
-            weights: (B, T, A), or None for ones; a zero takes the row out.
+            warm_start: An earlier solution to start from if it is close; it affects the time, not the optimum.
+            weights: (B, T, A), or None for ones; a zero drops the row.
         """
         table = BinaryTable(contexts, outcomes, weights)
         n_tasks, _, n_context = table.contexts.shape
@@ -72,7 +72,7 @@ class Logistic:
         return LogisticPolicy(coefficients, constant=constant, reward_fn=self.reward_fn)
 
     def _solve(self, table: BinaryTable, shape: Any, start: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return coefficients and constants: by the kernel, and what it does not solve with a line search."""
+        """Return coefficients and constants; a line search solves what the kernel does not."""
         solution, constant = np.zeros(shape) if start is None else start.copy(), np.full(shape[:2], np.nan)
         weights = np.zeros((0, 0, 0), np.float32) if table.weights is None else table.weights
         contexts, outcomes, weights = (_plain(part) for part in (table.contexts, table.outcomes, weights))
@@ -83,7 +83,7 @@ class Logistic:
         return solution, constant
 
     def _search(self, table: BinaryTable, start: np.ndarray, solution: np.ndarray, solved: np.ndarray) -> None:
-        """Solve what the kernel did not, in place, with a line search; rare: extreme data."""
+        """Solve in place, with a line search, what the kernel did not; only extreme data needs this."""
         precision = np.diag(np.array([0.0] + [1 / self.C] * (start.shape[2] - 1)))  # the intercept is free
         for b in np.flatnonzero(~solved.all(axis=1)):
             here, left = slice(b, b + 1), ~solved[b : b + 1]
@@ -95,5 +95,5 @@ class Logistic:
 
 
 def _plain(array: np.ndarray) -> np.ndarray:
-    """Return an array of a kind that the kernel is compiled for: writable, any layout."""
+    """Return an array of the kind that the kernel is compiled for: writable, any layout."""
     return array if array.flags.writeable else array.copy()

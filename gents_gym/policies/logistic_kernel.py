@@ -5,7 +5,7 @@ from numba import njit
 
 from gents_gym.numerics.series import decay64
 
-FEW = 64  # rows on which starts are compared
+FEW = 64  # rows on which starting points are compared
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
@@ -23,7 +23,7 @@ def fit_logistic(
     """Minimise the penalised log loss by Newton's method; return which columns are solved, constant ones included.
 
     It starts at the linear discriminant, or at the earlier solution if that fits the first rows better. A step that
-    goes too far is cut by the secant rule. What has not converged is left to a solver with a line search.
+    goes too far is shortened by the secant rule. Columns that do not converge are left to a solver with a line search.
     """
     n_tasks, n_rows, size = contexts.shape
     n_actions = outcomes.shape[2]
@@ -65,9 +65,9 @@ def fit_logistic(
 
 @njit(cache=True, fastmath=True, error_model="numpy")
 def _gather(contexts, counts, x, products, w, largest):  # type: ignore[no-untyped-def]
-    """Put the rows (1, context) that count side by side, with the products of their features; return how many.
+    """Store the rows (1, context) that count contiguously, with the products of their features; return their number.
 
-    The largest size of each feature is written too.
+    The largest absolute value of each feature is stored too.
     """
     size, n = contexts.shape[1], 0
     for t in range(contexts.shape[0]):
@@ -92,7 +92,7 @@ def _gather(contexts, counts, x, products, w, largest):  # type: ignore[no-untyp
 
 @njit(cache=True, fastmath=True, error_model="numpy")
 def _bound(products, w, n, penalty, sums, factor):  # type: ignore[no-untyped-def]
-    """Write the sums of the features, and the factor of ¼Σwxxᵀ with the penalty, which bounds every Hessian."""
+    """Write the sums of the features, and the factor of ¼Σwxxᵀ plus the penalty, which bounds every Hessian."""
     i = 0
     for k in range(len(sums)):
         for j in range(k + 1):
@@ -110,8 +110,9 @@ def _bound(products, w, n, penalty, sums, factor):  # type: ignore[no-untyped-de
 def _start(x, y, w, n, sums, factor, beta, warm, work):  # type: ignore[no-untyped-def]
     """Write the linear discriminant of the two classes to beta, or leave beta if it fits the first rows better.
 
-    The discriminant's slopes are those of the first Newton step from zero, over the share of y that they leave
-    unexplained. From there Newton's method takes four steps on average, from another table's optimum five to six.
+    The discriminant's slopes are those of the first Newton step from zero, divided by the share of y that they leave
+    unexplained. From there Newton's method takes four steps on average; from another table's optimum it takes five or
+    six.
     """
     slope, curve, winning, first, _ = work
     size = len(beta)
@@ -152,7 +153,7 @@ def _misfit(x, y, w, n, beta, slope, curve):  # type: ignore[no-untyped-def]
 def _solve(x, products, y, w, n, penalty, beta, largest, tolerance, max_iterations, work):  # type: ignore[no-untyped-def]
     """Solve one problem on the first n columns of x (K, n), in place of beta; return whether it converged.
 
-    ``largest`` (K,) has the largest size of each feature.
+    ``largest`` (K,) holds the largest absolute value of each feature.
     """
     slope, curve, gradient, step, hessian = work
     size, before = len(beta), 0.0
@@ -168,10 +169,10 @@ def _solve(x, products, y, w, n, penalty, beta, largest, tolerance, max_iteratio
             norm = max(norm, abs(gradient[k]))
         if norm <= tolerance:
             return True
-        descent = 0.0  # along the last step: negative where the step went beyond the line's minimum
+        descent = 0.0  # slope along the last step: negative if the step went beyond the line's minimum
         for k in range(size):
             descent += gradient[k] * step[k]
-        if descent < -0.5 * before:  # too far beyond: back to where a straight line puts the minimum
+        if descent < -0.5 * before:  # too far beyond: go back to the minimum that a linear gradient predicts
             share = before / (before - descent)
             for k in range(size):
                 beta[k] += (1 - share) * step[k]
@@ -196,7 +197,8 @@ def _solve(x, products, y, w, n, penalty, beta, largest, tolerance, max_iteratio
             before += gradient[k] * step[k]
             move += largest[k] * abs(step[k])
         # No logit moves by more than ``move``, so no curve p(1 - p) changes by a larger share than e^move - 1, and by
-        # Cauchy-Schwarz no entry of the next gradient is larger than this: it need not be computed to be small.
+        # Cauchy-Schwarz no entry of the next gradient is larger than this: so the next gradient is known to be small
+        # without computing it.
         if move < 0.5 and move * np.sqrt(steepest * before) <= tolerance:
             return True
     return False

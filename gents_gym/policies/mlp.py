@@ -19,7 +19,7 @@ class MLPPolicy(BinaryPolicy):
     units: np.ndarray  # (B, A, W, K+2): each hidden unit's bias, weights of the context, weight in the output
     biases: np.ndarray  # (B, A), of the outputs
     epochs: np.ndarray  # (B, A): how long each was trained
-    context_dim: int  # D; beyond it, up to K, weights are zeros
+    context_dim: int  # D; weights beyond it, up to K, are zeros
 
     def logits(self, contexts: np.ndarray) -> np.ndarray:
         """Return the log odds, (B, T, D) to (B, T, A), or (B, D) to (B, 1, A)."""
@@ -33,27 +33,27 @@ class MLP:
 
     One hidden layer of rectified units, Adam on the log loss with an L2 penalty, the rows in a new order in each epoch,
     until the loss of ``patience`` epochs is no better by ``tolerance``. The start and the orders come from ``seed``, so
-    a table has one fitted policy. Binary outcomes; contexts alone are features.
+    a table has one fitted policy. It takes binary outcomes; only contexts are features.
 
-    If a table like this one was fitted before, a short training ends at nearly the same policy. It begins at the
-    same first weights too: networks that go on from table to table drift away from what a fresh one would be. With
-    ``full`` there is one fitting rule for all tables, as Proposition 1 and Theorem 1 suppose.
+    If a table like this one was fitted before, a short training ends at nearly the same policy. It also begins at the
+    same initial weights, because networks that continue from table to table drift away from a fresh fit. With ``full``
+    there is one fitting rule for all tables, as Proposition 1 and Theorem 1 assume.
     """
 
     likelihoods: ClassVar[tuple[type, ...]] = (Bernoulli,)
 
     width: int = 100  # hidden units
-    alpha: float = 1e-4  # L2 penalty of all weights, as scikit-learn names it
-    learning_rate: float = 1e-3  # of Adam
+    alpha: float = 1e-4  # L2 penalty of all weights, named as in scikit-learn
+    learning_rate: float = 1e-3  # learning rate of Adam
     batch: int = 200  # rows per step
-    max_epochs: int = 200  # from scratch
-    full: bool = False  # train every table from scratch for as long, also if an earlier solution is given
+    max_epochs: int = 200  # epochs from scratch
+    full: bool = False  # train every table from scratch, even if an earlier solution is given
     short_epochs: int = 15  # of a short training: as far a way in fewer and longer steps
     short_batch: int = 100
     short_learning_rate: float = 1e-2
     tolerance: float = 1e-4  # what counts as a better loss
     patience: int = 10  # epochs without a better loss before training stops
-    seed: int = 0  # of the first weights and of the rows' orders
+    seed: int = 0  # seed of the initial weights and of the row orders
     reward_fn: RewardFn = identity  # R of the outcomes 0 and 1
 
     def __post_init__(self) -> None:
@@ -80,8 +80,8 @@ class MLP:
         Args:
             contexts: (B, T, D).
             outcomes: (B, T, A), each 0 or 1.
-            warm_start: An earlier solution of a table like this one: a short training will do, unless ``full``.
-            weights: (B, T, A), each 0 or 1, or None for ones; a zero takes the row out.
+            warm_start: An earlier solution of a similar table, which makes a short training enough, unless ``full``.
+            weights: (B, T, A), each 0 or 1, or None for ones; a zero drops the row.
         """
         table = BinaryTable(contexts, outcomes, weights)
         if table.weights is not None and not ((table.weights == 0) | (table.weights == 1)).all():
@@ -101,7 +101,7 @@ class MLP:
         return MLPPolicy(units, biases, took, table.contexts.shape[2], constant=constant, reward_fn=self.reward_fn)
 
     def _start(self, table: BinaryTable, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first weights, (B, A, W, size+2) and (B, A): each action's own draw."""
+        """Return the initial weights, (B, A, W, size+2) and (B, A): each action's own draw."""
         n_tasks, _, n_context = table.contexts.shape
         shape = (n_tasks, table.outcomes.shape[2], self.width, size + 2)
         rng = np.random.default_rng([self.seed, 0])

@@ -15,8 +15,8 @@ GROUP = 5  # features that one loop reads: so few sums stay in registers
 LANES = 8  # a batch is filled up to a multiple of so many rows, which count for nothing: no loop has a slow tail
 
 _ZERO, _ONE, _TINY, _LOW = np.float32(0), np.float32(1), np.float32(1e-8), np.float32(-3e38)
-# A unit that no row reaches has the penalty's gradient alone and shrinks for ever. Below this, squares would soon be
-# subnormal numbers, which processors multiply many times as slowly; and a step would be of 1e-11 at the most.
+# A unit that no row activates has only the penalty's gradient and shrinks for ever. Below this size, squares would
+# become subnormal numbers, which processors multiply many times more slowly, and a step would be at most 1e-11.
 _LEAST = np.float32(1e-17)
 _KEEP_FIRST, _KEEP_SECOND = np.float32(0.9), np.float32(0.999)  # Adam's decays of the two moments
 _NEW_FIRST, _NEW_SECOND = np.float32(0.1), np.float32(0.001)
@@ -30,7 +30,7 @@ def train_networks(
     wanted: np.ndarray,  # (B, A) bool: the networks to train
     units: np.ndarray,  # (B, A, W, K+2) float32: the start, and then the result
     biases: np.ndarray,  # (B, A) float32, of the output: the start, and then the result
-    uniform: np.ndarray,  # (T, max_epochs): they make the order of the rows
+    uniform: np.ndarray,  # (T, max_epochs): random numbers that determine the order of the rows
     penalty: float,
     rate: float,
     batch: int,
@@ -76,7 +76,7 @@ def _train(x, y, n, units, bias, uniform, penalty, rate, batch, tolerance, patie
     order = np.arange(n)
     moments[:] = _ZERO
     first, second = _ZERO, _ZERO  # moments of the output bias's gradient
-    left_first, left_second = 1.0, 1.0  # what of the moments' start is left
+    left_first, left_second = 1.0, 1.0  # what is left of the moments' initial values
     best, stale, epoch = 1e300, 0, 0
     while epoch < uniform.shape[1] and stale <= patience:
         for i in range(n - 1, 0, -1):
@@ -113,11 +113,11 @@ def _train(x, y, n, units, bias, uniform, penalty, rate, batch, tolerance, patie
 
 @njit(cache=True, fastmath=True, error_model="numpy")
 def forward(x: np.ndarray, units: np.ndarray, length: int, hidden: np.ndarray, out: np.ndarray) -> None:
-    """Write the hidden layer (W, n) and the output (n,), without its bias, of the first n columns of x (K, n)."""
+    """Write the hidden layer (W, n), and the output (n,) without its bias, for the first n columns of x (K, n)."""
     size, width = x.shape[0], units.shape[0]
     for r in range(length):
         out[r] = _ZERO
-    for j in range(0, width, 2):  # two units read each row once
+    for j in range(0, width, 2):  # two units share each read of a row
         i = min(j + 1, width - 1)
         for r in range(length):
             hidden[j, r] = units[j, 0]
@@ -142,10 +142,11 @@ def forward(x: np.ndarray, units: np.ndarray, length: int, hidden: np.ndarray, o
 
 @njit(cache=True, fastmath=True, error_model="numpy")
 def _slopes(out: np.ndarray, y: np.ndarray, bias: Any, length: int) -> Any:
-    """Write the loss's slopes in the outputs over the outputs, and return the sum of the log losses."""
+    """Overwrite the outputs with the loss's derivatives, and return the sum of the log losses."""
     share = _ONE / np.float32(length)
     product, rest, total = 1.0, _ZERO, 0.0
-    for start in range(0, length, 512):  # log Π(1 + e) is Σ log(1 + e), and 512 factors of at most 2 are a float64
+    # log Π(1 + e) is Σ log(1 + e), and a product of 512 factors of at most 2 fits into a float64
+    for start in range(0, length, 512):
         product = 1.0
         for r in range(start, min(start + 512, length)):
             logit = out[r] + bias
@@ -163,7 +164,7 @@ def _slopes(out: np.ndarray, y: np.ndarray, bias: Any, length: int) -> Any:
 def _backward(x, units, length, hidden, slopes, gradient):  # type: ignore[no-untyped-def]
     """Write the loss's gradient in the units' parameters."""
     size, width = x.shape[0], units.shape[0]
-    for j in range(0, width, 2):  # two units read each row once
+    for j in range(0, width, 2):  # two units share each read of a row
         i = min(j + 1, width - 1)
         u, w = units[j, size + 1], units[i, size + 1]
         for k in range(0, size, GROUP):
@@ -201,7 +202,7 @@ def _move(units: np.ndarray, gradient: np.ndarray, moments: np.ndarray, decay: A
     """Take Adam's step, and return the sum of the penalised parameters' squares before it."""
     squares = _ZERO
     for j in range(units.shape[0]):
-        for k in range(1, units.shape[1]):  # the bias is free
+        for k in range(1, units.shape[1]):  # the bias has no penalty
             squares += units[j, k] * units[j, k]
             gradient[j, k] += decay * units[j, k]
     all_units, all_gradients = units.reshape(-1), gradient.reshape(-1)

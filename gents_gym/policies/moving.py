@@ -1,4 +1,4 @@
-"""Policies that move with time: a policy class whose slopes are polynomials of the last entry of contexts."""
+"""Policies that move with time: their slopes are polynomials of the time, the last entry of a context."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +15,7 @@ MOST = 8  # the highest degree
 def with_time(contexts: np.ndarray, degree: int) -> np.ndarray:
     """Return X and P_j(2t - 1)·(1, X) for Legendre's P_1, …, P_degree, (..., D+1) to (..., D + degree·(D+1)).
 
-    The time t, the last entry of a context, is cut at 0 and 1.
+    The time t, the last entry of a context, is clipped to [0, 1].
     """
     x, time = contexts[..., :-1], np.clip(2 * contexts[..., -1:] - 1, -1, 1)  # (..., D), (..., 1)
     rows = np.concatenate([np.ones_like(time), x], axis=-1)
@@ -26,7 +26,7 @@ def with_time(contexts: np.ndarray, degree: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class MovingPolicy:
-    """A policy that is fitted to contexts with their products with time."""
+    """A policy fitted to contexts and their products with time."""
 
     fitted: Policy
     degree: int
@@ -41,10 +41,10 @@ class MovingPolicy:
 
 @dataclass(frozen=True)
 class Moving:
-    """Another policy class, whose intercept and slopes move: polynomials of the time, the last entry of contexts."""
+    """Another policy class, with intercept and slopes that are polynomials of the time, the last entry of contexts."""
 
     base: str = "least-squares"  # or "logistic"
-    degree: int = 4  # of the polynomials
+    degree: int = 4  # degree of the polynomials
     reward_fn: RewardFn = identity  # R of the outcomes
     inner: PolicyClass = field(init=False, repr=False)  # the class that is fitted
 

@@ -1,4 +1,4 @@
-"""The oracle's policy where items come and go: fitted for the actions that can ever be played in a task."""
+"""The oracle's policy if actions come and go, fitted to the actions that can be played at some decision."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from gents_gym.types import Policy, PolicyClass, Tasks
 
 @dataclass(frozen=True, eq=False)
 class PoolPolicy:
-    """Policies of some columns of a pool: an action that can never be played has the score -inf."""
+    """Policies for some columns of a pool: an action that can never be played has the score -inf."""
 
     policy: Policy
     columns: np.ndarray  # (B, n)
@@ -25,11 +25,11 @@ class PoolPolicy:
 
 
 def fit_tasks(policy_class: PolicyClass, tasks: Tasks) -> Policy:
-    """Return π*(·; τ): the policies fitted to the tasks' whole tables, of the actions that can ever be played."""
+    """Return π*(·; τ): policies fitted to the tasks' whole tables, for actions that can be played at some decision."""
     if tasks.available is None:
         return policy_class.fit(tasks.contexts, tasks.outcomes)
     ever: np.ndarray = np.any(tasks.available, axis=1)  # (B, A)
     most = int(ever.sum(axis=1).max())
-    columns = np.argsort(~ever, axis=1, kind="stable")[:, :most]  # (B, n): these first, and others as pads
+    columns = np.argsort(~ever, axis=1, kind="stable")[:, :most]  # (B, n): these first, then others as pads
     outcomes = np.take_along_axis(tasks.outcomes, columns[:, None], axis=2)
     return PoolPolicy(policy_class.fit(tasks.contexts, outcomes), columns, ever)

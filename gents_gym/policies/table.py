@@ -1,4 +1,4 @@
-"""Checks complete tables before a policy class is fitted to them: contexts, outcomes and weights."""
+"""Checks complete tables (contexts, outcomes and weights) before a policy class is fitted to them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from gents_gym.checks import InputError, check_array, check_contexts, check_inte
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Complete tables with weights, their shapes checked against each other."""
+    """Complete tables with weights, whose shapes are checked against each other."""
 
     contexts: np.ndarray  # (B, T, D) float32
     outcomes: np.ndarray  # (B, T, A) float32
@@ -38,11 +38,12 @@ def check_weights(weights: Any, shape: tuple[int, ...], dtype: Any = np.float32)
 
 
 def predict_linear(coefficients: np.ndarray, contexts: np.ndarray) -> np.ndarray:
-    """Return linear predictions of coefficients (B, A, 1+D), intercept first.
+    """Return linear predictions from coefficients (B, A, 1+D), intercept first.
 
     Contexts (B, T, D) give (B, T, A), and (B, D) give (B, 1, A).
     """
-    single = getattr(contexts, "dtype", None) == np.float32  # the product converts it, at less cost than here
+    # the product converts it, which is cheaper than converting it here
+    single = getattr(contexts, "dtype", None) == np.float32
     size, dtype = coefficients.shape[2] - 1, np.float32 if single else np.float64
     contexts = check_contexts(contexts, len(coefficients), size, dtype)
     return contexts @ coefficients[:, :, 1:].swapaxes(1, 2) + coefficients[:, None, :, 0]

@@ -3,9 +3,9 @@
 import numpy as np
 from numba import njit
 
-PENALTIES = (0.1, 1.0, 10.0)  # reward per unit of violated rate; low ones first keep what is worth most
-DIRECTIONS = ((0.0, 1.0), (1.0, 0.0), (1.0, 1.0), (1.0, -1.0))  # of a step in an action's (offset, slope)
-MARGIN = 1e-6  # the shortest step between two choices that is used: rounding stays far below it
+PENALTIES = (0.1, 1.0, 10.0)  # reward per unit of violation; low penalties first keep the most reward
+DIRECTIONS = ((0.0, 1.0), (1.0, 0.0), (1.0, 1.0), (1.0, -1.0))  # directions of a step in an action's (offset, slope)
+MARGIN = 1e-6  # the shortest step between two choices that is used, far above rounding error
 REACH = 4.0  # the longest step, in units of the rewards' range
 
 
@@ -16,20 +16,20 @@ def search(
     group: np.ndarray,  # (P,) int64: 0 for a row of the table, 1 and 2 for the groups
     epsilon: float,
     limited: np.ndarray,  # (A,) bool: the actions under the constraint
-    sweeps: int,  # over all tilts, for each penalty
+    sweeps: int,  # passes over all tilts, for each penalty
     tilts: np.ndarray,  # (B, 2, A) float64: tilts of the best single action, and then better ones
 ) -> None:
     """Improve each task's tilts (c, d): its policy plays argmax_a rewards[a] + c[a] + d[a]·lean at every point.
 
-    Ascent on the rows' total reward minus a growing penalty for violation, one action and direction after the other.
-    Every step is exact: along one direction the played actions change at finitely many places, and all are tried.
-    The best tilts on the way that keep the constraint replace those given.
+    It ascends the rows' total reward minus a growing penalty for violation, one action and direction at a time. Every
+    step is exact: along one direction the played actions change at finitely many points, and all are tried. The best
+    tilts on the way that satisfy the constraint replace the given ones.
     """
     n_tasks, n_actions, _ = rewards.shape
     for b in range(n_tasks):
         scores, current = rewards[b].copy(), np.zeros((2, n_actions))
         reach = REACH * (scores.max() - scores.min() + MARGIN)
-        best = (rewards[b] * (group == 0)).sum(axis=1).max()  # a single action keeps every constraint
+        best = (rewards[b] * (group == 0)).sum(axis=1).max()  # a single action satisfies every constraint
         for penalty in PENALTIES:
             before = -np.inf
             for _ in range(sweeps):
@@ -51,7 +51,7 @@ def search(
                 if merit <= before + 1e-9:
                     break
                 before = merit
-            if violation == 0:  # then a higher penalty changes nothing
+            if violation == 0:  # then a higher penalty would change nothing
                 break
 
 
@@ -69,7 +69,7 @@ def _try_steps(
 ) -> tuple[float, float, float, float, float]:
     """Try all steps of an action's tilts along one direction.
 
-    Returns the step of the highest merit with its merit and violation, and the best valid step with its reward.
+    Returns the step with the highest merit, its merit and violation, and the best valid step with its reward.
     """
     n_actions, n_points = scores.shape
     first = 1 if action == 0 else 0
@@ -85,7 +85,7 @@ def _try_steps(
     for p in range(n_points):
         gap = height[p] - scores[action, p]
         mine[p] = gap < 0 or (gap == 0 and action < rival[p])
-        if abs(gap) < reach * abs(along[p]):  # others do not change hands within reach
+        if abs(gap) < reach * abs(along[p]):  # other points keep their action within the allowed steps
             moving[n_moving], breaks[n_moving] = p, gap / along[p]
             mine[p] = along[p] < 0  # at the lowest step
             n_moving += 1
@@ -117,12 +117,12 @@ def _try_steps(
             else:
                 excess[old] = _excess(old, counts, sizes, epsilon, limited)
                 excess[new] = _excess(new, counts, sizes, epsilon, limited)
-                missed = excess.sum()  # summed again, so that it comes back to exactly zero
+                missed = excess.sum()  # summed again, so that it returns to exactly zero
     return step, merit, violation, valid_step, valid_reward
 
 
 @njit(cache=True, error_model="numpy")
 def _excess(action: int, counts: np.ndarray, sizes: np.ndarray, epsilon: float, limited: np.ndarray) -> float:
-    """Return by how much the rates of an action in the two groups differ too much."""
+    """Return by how much the difference of an action's rates in the two groups exceeds the allowed one."""
     difference = abs(counts[1, action] / sizes[1] - counts[2, action] / sizes[2])
     return max(difference - epsilon, 0.0) if limited[action] else 0.0

@@ -1,1 +1,1 @@
-"""Other libraries' agents as ours, one library per file; each is imported when it is used."""
+"""Wraps agents of other libraries, one library per file; a library is imported only when it is used."""

@@ -1,4 +1,4 @@
-"""Any function as an agent: ``act(observation) -> action`` in, a batched agent out."""
+"""Turns any function ``act(observation) -> action`` into a batched agent."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ from gents_gym.construct import find
 def from_callable(function: str | Callable[[dict[str, Any]], int]) -> PerTask:
     """Return an agent that plays ``function(observation)`` in every task.
 
-    All tasks share the function, so it must keep nothing between calls; what learns is a class, for ``per-task``.
+    All tasks share the function, so it must keep no state between calls. For an agent that learns, use ``per-task``.
 
     Args:
         function: Takes the observation of the single environment, ``{"context": (D,), "action_features": (A, F)}``,

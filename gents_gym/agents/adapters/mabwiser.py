@@ -1,4 +1,4 @@
-"""MABWiser's policies as agents: a policy's name and options in, one ``MAB`` per task out."""
+"""Wraps MABWiser's policies as agents, with one ``MAB`` object per task."""
 
 from collections.abc import Callable
 from functools import partial
@@ -26,16 +26,17 @@ def mabwiser(
     Args:
         policy: One of MABWiser's learning policies, in small letters: "linucb", "lints", "lingreedy", "ucb1",
             "thompsonsampling", …
-        neighborhood: None, or one of its neighborhood policies with options behind it: "knearest(k=5)".
+        neighborhood: None, or one of its neighborhood policies with its options, such as "knearest(k=5)".
         rounds: How often every action is played, in random order, before MABWiser decides; None: 0 for a linear
-            policy without neighborhood, otherwise 1, for most of MABWiser needs data to start with.
+            policy without neighborhood, otherwise 1, because most of MABWiser's policies need data to start.
         intercept: Whether contexts get a leading 1; MABWiser's linear policies have no intercept of their own.
-        **options: The learning policy's own: "alpha", "epsilon", "l2_lambda", …; MABWiser's defaults otherwise.
+        **options: Options of the learning policy, such as "alpha", "epsilon" or "l2_lambda"; MABWiser's defaults
+        otherwise.
     """
     library = need("mabwiser.mab", "agent 'mabwiser'", "mabwiser")
     learns = _named("policy", library.LearningPolicy, policy, options)
     near = None if neighborhood is None else _named("neighborhood", library.NeighborhoodPolicy, neighborhood, {})
-    library.MAB([0, 1], learns, near)  # what MABWiser has to say of the options shows here
+    library.MAB([0, 1], learns, near)  # MABWiser raises its own errors about the options here
     if rounds is None:
         rounds = int(near is not None or type(learns).__name__.lower() not in LINEAR)
     make = partial(library.MAB, learning_policy=learns, neighborhood_policy=near)
@@ -53,13 +54,13 @@ class _Task:
         self._mab = self._make(list(range(info.n_actions)), seed=int(rng.integers(2**31)))
         self._rng, self._n_actions = rng, info.n_actions
         self._forced = [action for _ in range(self._rounds) for action in rng.permutation(info.n_actions).tolist()]
-        self._rows: list[tuple[int, float, np.ndarray]] = []  # what came of the actions so far, until MABWiser starts
+        self._rows: list[tuple[int, float, np.ndarray]] = []  # the outcomes so far, until MABWiser starts
         self._started = not self._forced
         if self._started:
             self._mab.fit([], [], *self._contexts(np.empty((0, info.context_dim + self._ones.size))))
 
     def _contexts(self, contexts: np.ndarray) -> list[np.ndarray]:
-        """Return the contexts (n, K) as MABWiser's last argument, which it refuses where contexts do not matter."""
+        """Return the contexts (n, K) for MABWiser's last argument, or nothing if the policy takes no contexts."""
         return [contexts] if self._mab.is_contextual else []
 
     def _features(self, observation: dict[str, np.ndarray]) -> np.ndarray:
@@ -81,7 +82,7 @@ class _Task:
         return int(max(there, key=lambda action: expected[action]))
 
     def _start(self) -> None:
-        """Hand MABWiser its first rows, once."""
+        """Give MABWiser its first rows, once."""
         if not self._started:
             actions, rewards, contexts = zip(*self._rows, strict=True)
             self._mab.fit(list(actions), list(rewards), *self._contexts(np.concatenate(contexts)))

@@ -1,4 +1,4 @@
-"""Online learners of scikit-learn's kind as agents: an estimator with ``partial_fit`` in, one per action out."""
+"""Turns scikit-learn estimators with ``partial_fit`` into agents, with one estimator per action."""
 
 from functools import partial
 from typing import Any
@@ -16,8 +16,9 @@ ESTIMATOR = "sklearn.linear_model:SGDClassifier(loss=log_loss)"
 def online(estimator: Any = ESTIMATOR, epsilon: float = 0.1) -> PerTask:
     """Return an agent that learns every action's rewards from contexts with an estimator of its own.
 
-    It plays every action once, in random order, then the one with the highest prediction; with chance ``epsilon`` a
-    random one. A classifier learns labels of 0 and 1, and a reward between them as the chance of a 1.
+    It plays every action once, in random order. Then it plays the action with the highest prediction, or with
+    probability ``epsilon`` a random one. A classifier learns labels 0 and 1; a reward between them is the probability
+    of label 1.
 
     Args:
         estimator: An unfitted classifier (``partial_fit``, ``predict_proba``) or regressor (``partial_fit``,
@@ -67,7 +68,7 @@ class _Task:
     def _predict(self, learner: Any, context: np.ndarray) -> float:
         labels = self._predicts == "predict_proba"
         predicted = float(learner.predict_proba(context)[0, 1] if labels else learner.predict(context)[0])
-        if np.isnan(predicted):  # which argmax would take for the highest
+        if np.isnan(predicted):  # argmax would take NaN for the highest
             raise InputError(f"estimator must predict a number, got nan of {learner!r}")
         return predicted
 
@@ -77,7 +78,7 @@ class _Task:
         if self._predicts == "predict_proba":
             if not 0 <= reward <= 1:
                 raise InputError(f"rewards must lie in [0, 1] for a classifier (a regressor takes any), got {reward:g}")
-            label = int(self._rng.random() < reward)  # exactly the reward where that is 0 or 1
+            label = int(self._rng.random() < reward)  # exactly the reward if that is 0 or 1
             self._learners[action].partial_fit(context, [label], classes=[0, 1])
         else:
             self._learners[action].partial_fit(context, [reward])

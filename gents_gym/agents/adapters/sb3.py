@@ -1,4 +1,4 @@
-"""Models of stable-baselines3 and sb3-contrib as agents: a saved model in, one prediction for all B tasks out.
+"""Wraps saved models of stable-baselines3 and sb3-contrib as agents, with one prediction for all B tasks.
 
 A saved model holds pickled objects: loading one runs whatever code its author put there.
 """
@@ -21,7 +21,8 @@ from gents_gym.checks import InputError, check_actions, check_array, check_avail
 from gents_gym.randomness import Draws
 from gents_gym.types import Feedback, TaskInfo
 
-# Every algorithm with what gives its files away: an attribute, or the module of its policy; the first that fits counts.
+# Every algorithm, and how its files are recognised: by an attribute, or by the module of its policy. The first match
+# counts.
 ALGORITHMS = {
     "recurrent-ppo": ("sb3_contrib", "RecurrentPPO", "sb3_contrib.common.recurrent.policies"),
     "maskable-ppo": ("sb3_contrib", "MaskablePPO", "sb3_contrib.common.maskable.policies"),
@@ -33,22 +34,22 @@ ALGORITHMS = {
 }
 
 
-TINY = 1e-300  # the least probability of what is available: all of it may round to 0
+TINY = 1e-300  # least probability of an available action: all of them may round to 0
 
 
 @dataclass
 class SB3(Resettable):
     """Plays what a model predicts from the observations that it was trained on.
 
-    Those are ``context`` and ``action_features`` of the environment, and ``available`` if its items come and go, and
-    ``previous_action``, ``previous_reward`` and ``time`` of the wrapper ``PreviousStep``: all, or some of them. A
-    recurrent model's state is carried through a task.
+    These are some or all of: the environment's ``context`` and ``action_features``, its ``available`` if actions come
+    and go, and ``previous_action``, ``previous_reward`` and ``time`` of the wrapper ``PreviousStep``. A recurrent
+    model's state is carried through a task.
     """
 
-    path: str  # what the model's ``save`` wrote
-    algorithm: str = "auto"  # one of ALGORITHMS; "auto" tells it from the file
+    path: str  # the file that the model's ``save`` wrote
+    algorithm: str = "auto"  # one of ALGORITHMS; "auto" detects it from the file
     deterministic: bool = True  # False: actions are drawn from the policy; DQN explores at the rate it was saved with
-    normalize: str | None = None  # what ``VecNormalize.save`` wrote, where the model was trained on such observations
+    normalize: str | None = None  # the file that ``VecNormalize.save`` wrote, if the model was trained with it
 
     def __post_init__(self) -> None:
         """Load the model."""
@@ -70,7 +71,7 @@ class SB3(Resettable):
             )
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face B new tasks, or raise where the model was trained on other sizes."""
+        """Start B new tasks, or raise if the model was trained on other sizes."""
         theirs = self._model.observation_space
         ours = spaces.Dict({key: space for key, space in _spaces(info).items() if key in theirs.spaces})
         if any(not _alike(key, space, theirs[key]) for key, space in ours.items()):
@@ -78,12 +79,12 @@ class SB3(Resettable):
         if (actions := self._model.action_space) != spaces.Discrete(info.n_actions):
             raise InputError(f"the tasks must have the actions of the model, {actions}, got {info.n_actions}")
         self._info = info
-        self._features = np.array(info.action_features, np.float32)  # torch wants arrays that it could write to
+        self._features = np.array(info.action_features, np.float32)  # torch requires writable arrays
         self._draws = Draws(rngs, "random", 2)
         self._state: Any = None  # of a recurrent policy
         self._acted = LastAct()
         self._time = 0
-        self._action = np.zeros((len(info), info.n_actions), np.float32)  # the previous one, one-hot
+        self._action = np.zeros((len(info), info.n_actions), np.float32)  # the previous action, one-hot
         self._reward = np.zeros((len(info), 1), np.float32)
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
@@ -98,14 +99,14 @@ class SB3(Resettable):
         return self._acted.keep(context, np.asarray(action, np.int64))
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Keep what the model is shown next."""
+        """Keep what the model observes next."""
         n_tasks, n_actions = self._action.shape
         check_array("context", context, "(B, D)", (n_tasks, self._info.context_dim))
         outcome = check_array("outcome", outcome, "(B,)", (n_tasks,), np.float64)
         self._show(check_actions(action, n_tasks, n_actions), np.asarray(self._info.reward_fn(outcome)))
 
     def observe_late(self, feedback: Feedback) -> None:
-        """Keep what the model is shown next: as in training, the reward of a step is what arrived in it."""
+        """Keep what the model observes next; as in training, the reward of a step is what arrived in it."""
         _, action = self._acted.take()
         rewards = np.asarray(self._info.reward_fn(np.asarray(feedback.outcome, np.float64)), np.float64)
         self._show(action, np.bincount(feedback.task, rewards, len(self._info)))
@@ -117,7 +118,7 @@ class SB3(Resettable):
         self._reward = reward.astype(np.float32)[:, None]
 
     def _observation(self, context: np.ndarray, available: np.ndarray | None) -> dict[str, np.ndarray]:
-        """Return what the training's environment and wrappers would have shown, batched."""
+        """Return the batched observations that the environment and wrappers of the training would give."""
         everything = np.ones((len(self._info), self._info.n_actions), np.int8)
         shown = {
             "context": check_array("context", context, "(B, D)", (len(self._info), self._info.context_dim)),
@@ -133,9 +134,9 @@ class SB3(Resettable):
     def _choose(
         self, observation: dict[str, np.ndarray], start: np.ndarray, available: np.ndarray | None
     ) -> np.ndarray:
-        """Return actions (B,) by the policy's probabilities, among what is available: the likeliest, or drawn.
+        """Return actions (B,) by the policy's probabilities among the available ones: the most probable, or drawn.
 
-        Each task's are drawn by its own generator; ``predict`` has one for all.
+        Each task draws from its own generator, while ``predict`` uses one for all.
         """
         import torch
 
@@ -165,7 +166,7 @@ class SB3(Resettable):
 
 
 def _spaces(info: TaskInfo) -> dict[str, spaces.Space[Any]]:
-    """Return the spaces of one task's observations, as the environment and ``PreviousStep`` have them."""
+    """Return the spaces of one task's observations, as the environment and ``PreviousStep`` define them."""
     return {
         "context": spaces.Box(-1e6, 1e6, (info.context_dim,)),
         "action_features": spaces.Box(-1e6, 1e6, info.action_features.shape[1:]),
@@ -177,14 +178,14 @@ def _spaces(info: TaskInfo) -> dict[str, spaces.Space[Any]]:
 
 
 def _alike(key: str, ours: spaces.Space[Any], theirs: spaces.Space[Any]) -> bool:
-    """Whether a model's observation is ours; contexts and features of foreign environments have bounds of their own."""
+    """Whether a model's observation is ours; contexts and features of other environments have their own bounds."""
     if key in ("context", "action_features"):
         return isinstance(theirs, spaces.Box) and theirs.shape == ours.shape
-    return theirs == ours  # other wrappers have a "time" too, which counts otherwise
+    return theirs == ours  # other wrappers also have a "time", with another meaning
 
 
 def load(path: str, algorithm: str = "auto") -> Any:
-    """Return the saved model, on the CPU; the global generators stay as they are."""
+    """Return the saved model, on the CPU; the global generators stay unchanged."""
     known = ("auto", *ALGORITHMS)
     package, name, _ = ALGORITHMS[_detect(path) if check_choice("algorithm", algorithm, known) == "auto" else algorithm]
     kind = getattr(need(package, f"'{path}', a model of {name},", "sb3"), name)
@@ -202,7 +203,7 @@ def load(path: str, algorithm: str = "auto") -> Any:
 
 
 def _detect(path: str) -> str:
-    """Return the algorithm of a saved model; nothing of it is unpickled."""
+    """Return the algorithm of a saved model without unpickling anything."""
     try:
         with zipfile.ZipFile(path) as archive:
             data = json.loads(archive.read("data"))
@@ -216,7 +217,7 @@ def _detect(path: str) -> str:
 
 
 def _load_statistics(path: str) -> Any:
-    """Return the ``VecNormalize`` that was saved, without an environment; it is a pickle."""
+    """Return the saved ``VecNormalize``, without an environment; it is a pickle."""
     util, vec_env = (need(f"stable_baselines3.common.{name}", "normalize", "sb3") for name in ("save_util", "vec_env"))
     rule = "normalize must be a file that VecNormalize.save wrote"
     try:
