@@ -498,7 +498,7 @@ class Resolves(Protocol):
     """An agent whose policy class depends on the tasks if its options name none; results record it."""
 
     def resolve(self, info: TaskInfo) -> str:
-        """Return the policy class that is fitted in these tasks, as a text that names it."""
+        """Return the name of the policy class that is fitted in these tasks."""
         ...
 
 

@@ -1,1 +1,1 @@
-"""Playing and keeping: rollouts, regret, the grid of cells, who plays them and the folder of results."""
+"""Plays agents and stores the results: rollouts, regret, the grid of cells, backends and the results folder."""

@@ -1,4 +1,4 @@
-"""Who plays the cells: a backend's name in, a joblib Parallel out that hands results over as they are ready."""
+"""Provides the joblib backends that play cells: local processes, Ray or Dask; results arrive as they are ready."""
 
 import logging
 import os
@@ -15,11 +15,11 @@ from joblib.parallel import register_parallel_backend
 
 from gents_gym.checks import InputError, check_choice, check_integer, need
 
-PACKAGES = {"local": None, "ray": "ray", "dask": "distributed"}  # what each backend needs beside joblib
+PACKAGES = {"local": None, "ray": "ray", "dask": "distributed"}  # what each backend needs besides joblib
 
 
 def check_backend(backend: str, workers: int | None, address: str | None) -> None:
-    """Raise unless ``backend`` is known and installed, and the other two fit it."""
+    """Raise unless ``backend`` is known and installed, and ``workers`` and ``address`` fit it."""
     package = PACKAGES[check_choice("backend", backend, PACKAGES)]
     if workers is not None:
         check_integer("workers", workers, 1)
@@ -31,12 +31,12 @@ def check_backend(backend: str, workers: int | None, address: str | None) -> Non
 
 @contextmanager
 def open_backend(backend: str, workers: int | None, address: str | None) -> Iterator[Parallel]:
-    """Yield the Parallel of a backend, and leave the cluster as it was.
+    """Yield the Parallel of a backend, and leave the cluster unchanged.
 
     Args:
         backend: "local" for processes here; "ray" or "dask".
-        workers: How many cells at once; None: as many as there are cores.
-        address: Of a running Ray cluster or Dask scheduler; None: one is started here.
+        workers: How many cells are played at once; None: one per core.
+        address: Address of a running Ray cluster or Dask scheduler; None: one is started here.
     """
     check_backend(backend, workers, address)
     starts = {"local": _local, "ray": _ray, "dask": _dask}
@@ -52,7 +52,7 @@ def open_backend(backend: str, workers: int | None, address: str | None) -> Iter
 
 @contextmanager
 def _safe_path() -> Iterator[None]:
-    """Keep the current folder from the head of the path of processes that are started with ``python -m`` or ``-c``."""
+    """Keep the current folder off the start of the path in processes started with ``python -m`` or ``-c``."""
     given = os.environ.get("PYTHONSAFEPATH")
     os.environ["PYTHONSAFEPATH"] = "1"
     try:
@@ -66,7 +66,7 @@ def _safe_path() -> Iterator[None]:
 
 @contextmanager
 def _told(backend: str, address: str | None) -> Iterator[None]:
-    """Raise in one line what the code of a cluster says of an address."""
+    """Turn errors of the cluster's code about an address into one line."""
     try:
         yield
     except (OSError, ValueError, RuntimeError) as error:
@@ -77,7 +77,7 @@ def _told(backend: str, address: str | None) -> Iterator[None]:
 @contextmanager
 def _local(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
     try:
-        # Joblib starts a worker again that has grown; it warns of a leak where a model was loaded.
+        # Joblib restarts a worker whose memory has grown, and warns of a leak although a model was loaded.
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
             yield {"backend": "loky", "inner_max_num_threads": 1}
@@ -92,7 +92,7 @@ def _ray(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
     from ray.util.joblib.ray_backend import RayBackend
 
     class StreamingRay(RayBackend):  # type: ignore[misc]
-        """Ray's joblib backend, which calls back for each result, so they can be had one by one."""
+        """Ray's joblib backend, with a callback for each result, so that results can be used one by one."""
 
         supports_return_generator = True
 
@@ -101,7 +101,7 @@ def _ray(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
     ours = not ray.is_initialized()
     if ours:
         with _told("ray", address):
-            # A dashboard would listen for commands from any page of the browser.
+            # A dashboard would accept commands from any page in the browser.
             ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     try:
         yield {"backend": "gents_gym-ray"}
@@ -122,7 +122,7 @@ def _dask(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
 
 
 def _reach(address: str | None) -> None:
-    """Raise where nothing listens at "host:port", which Ray would take minutes to say."""
+    """Raise if nothing listens at "host:port", which Ray would take minutes to report."""
     if address is None:
         return
     place = urlsplit(address if "//" in address else f"//{address}")

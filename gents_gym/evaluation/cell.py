@@ -1,4 +1,4 @@
-"""One cell of the grid, played by a worker: a cell in, its file's bytes or what went wrong out."""
+"""Plays one cell of the grid in a worker; returns the bytes of its file, or an error message."""
 
 import copy
 import math
@@ -25,22 +25,22 @@ from gents_gym.types import ActionRows, Agent, Fittable
 
 @dataclass(frozen=True)
 class Played:
-    """What became of a cell: its file's bytes, or a line that says why there are none."""
+    """The result of a cell: the bytes of its file, or a line that says why there are none."""
 
     cell: Cell
     data: bytes = b""
-    seconds: float = 0.0  # the agent's own; not part of the results
-    took: float = math.nan  # seconds in all, with loading and compiling
+    seconds: float = 0.0  # the agent's own time; not part of the results
+    took: float = math.nan  # seconds in total, with loading and compiling
     error: str | None = None
 
 
 def play(cell: Cell, owner: int | None = None, given: Given | None = None) -> Played:
-    """Play a cell with one thread; whatever fails in it is told and ends nothing else.
+    """Play a cell with one thread; an error in it is reported and stops no other cell.
 
     Args:
         cell: What to play.
-        owner: The process that waits for the result: a child of it that outlives it stops, as nobody would take it.
-        given: The agent, if no spec leads to it.
+        owner: The process that waits for the result; a worker stops if this process has died.
+        given: The agent, if no spec describes it.
     """
     started = time.perf_counter()
     _GIVEN.clear()
@@ -70,36 +70,36 @@ def play(cell: Cell, owner: int | None = None, given: Given | None = None) -> Pl
         return Played(cell, error=_blame(cell, steps + 1, error))
 
 
-_GIVEN: dict[str, Given] = {}  # the agent of the cell that is played, if no spec leads to it
-_WARM: set[tuple[str, str]] = set()  # environments and agents that this process has met
+_GIVEN: dict[str, Given] = {}  # the agent of the cell that is played, if no spec describes it
+_WARM: set[tuple[str, str]] = set()  # environments and agents that this process has warmed up
 
 
 def _warm_up(cell: Cell) -> None:
-    """Play three decisions that do not count, once per process: compiling and loading are no decision's time."""
+    """Play three decisions that do not count, once per process, so that compiling and loading are not timed."""
     if (cell.env, cell.agent) in _WARM:
         return
     _WARM.add((cell.env, cell.agent))
-    with suppress(Exception, SystemExit):  # what fails here fails again where it is told
+    with suppress(Exception, SystemExit):  # an error here occurs again in the cell, where it is reported
         asked = cell.run.get("propensities", False)
         rollout(make_envs(cell.env, 2, "train"), _agent(cell), max_steps=3, propensities=asked)
 
 
 def _blame(cell: Cell, step: int, error: BaseException) -> str:
-    """Return the line that names agent, task, step, and where in the code it happened."""
+    """Return the line that names the agent, the task, the step and the place in the code."""
     where = f"task {cell.first + error.position}" if isinstance(error, TaskError) else cell.tasks
     root = error.__cause__ if isinstance(error, TaskError) and error.__cause__ is not None else error
     try:
         message = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-    except Exception:  # an exception of others may fail to tell what it is about
+    except Exception:  # other libraries' exceptions may fail to print
         message = type(error).__name__
-    frames = traceback.extract_tb(root.__traceback__)  # none where it was never raised
+    frames = traceback.extract_tb(root.__traceback__)  # missing if it was never raised
     if frames and not isinstance(root, InputError):
         message += f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
     return f"agent {cell.agent!r} failed on {where} of {cell.env!r} at step {step}: {' '.join(message.split())}"
 
 
 def _agent(cell: Cell) -> Agent:
-    """Return a fresh agent, fitted; one that played another block could carry something over."""
+    """Return a fresh, fitted agent: one that played another block could carry something over."""
     agent = _make(cell.agent)
     if (here := versions()) != cell.run["versions"]:
         raise InputError(f"a worker must have the run's versions, {cell.run['versions']}, got {here}")
@@ -117,12 +117,12 @@ def _agent(cell: Cell) -> Agent:
 
 
 def _make(agent: str) -> Agent:
-    """Return a fresh agent: what its spec names, or a copy of the one that was given."""
+    """Return a fresh agent: made from its spec, or a copy of the given one."""
     return copy.deepcopy(_GIVEN[agent].agent) if agent in _GIVEN else make_agent(agent)
 
 
 def _check_resolved(cell: Cell, agent: Agent) -> None:
-    """Raise unless the agent fits the policy class here that it is recorded with."""
+    """Raise unless the agent fits the same policy class here as in the manifest."""
     if cell.resolved is None:
         return
     info = first_info(cell.env, cell.run["split"], cell.run["seed"])
@@ -135,7 +135,7 @@ def _check_resolved(cell: Cell, agent: Agent) -> None:
 def _fitted(env: str, spec: str, seed: int, n_actions: int, made_of: str) -> Agent:
     """Return the agent fitted to rows of the train split; once per process, for all blocks of tasks.
 
-    An agent or corpus that was changed meanwhile is told apart by ``made_of``.
+    ``made_of`` tells apart an agent or corpus that was changed meanwhile.
     """
     agent = _make(spec)
     rows = _rows(env, seed, n_actions, repr(code_hashes(env)))
@@ -147,6 +147,6 @@ def _fitted(env: str, spec: str, seed: int, n_actions: int, made_of: str) -> Age
 
 @lru_cache(maxsize=1)
 def _rows(env: str, seed: int, n_actions: int, made_of: str) -> ActionRows | None:
-    """Return historical rows, which no evaluation plays; None where the environment has none."""
+    """Return historical rows, which no evaluation plays; None if the environment has none."""
     distribution = find_distribution(env)
     return None if distribution is None else distribution.sample_actions(seed, range(n_actions), TRAINING_ROWS, "train")

@@ -1,4 +1,4 @@
-"""Environments by spec: "id(option=value)" in, a Gymnasium vector environment or its task distribution out."""
+"""Makes vector environments and task distributions from specs such as "id(option=value)"."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def check_observations(envs: gym.vector.VectorEnv[Any, Any, Any]) -> None:
 
 
 def env_setting(env: str) -> str | None:
-    """Return the id of the task distribution that ``env`` is registered with; None for one that is not ours."""
+    """Return the id of the task distribution that ``env`` is registered with; None if it is not one of ours."""
     spec, _ = find_env(env)
     return spec.kwargs.get("tasks")
 
 
 def find_distribution(env: str) -> TaskDistribution | None:
-    """Return the task distribution of one of our environments, options behind its id included; None for others."""
+    """Return the task distribution of one of our environments, with the options in its spec; None for others."""
     spec, options = find_env(env)
     _check_options(env, options)
     if spec.vector_entry_point != VECTOR_ENTRY_POINT:

@@ -1,4 +1,4 @@
-"""Agents given as classes or objects: names them by a spec if one leads to the same agent, else keeps them to send."""
+"""Accepts agents given as classes or objects: names them by an equivalent spec, or keeps them to send to workers."""
 
 import dataclasses
 import hashlib
@@ -22,17 +22,17 @@ PLAIN = (bool, int, float, str, type(None))
 
 @dataclass(frozen=True)
 class Given:
-    """An agent that no spec leads to: it is sent to the workers as it is."""
+    """An agent that no spec describes: it is sent to the workers as it is."""
 
     agent: Agent
-    code: Mapping[str, str]  # sha256 of what it is made of, for the names of results
+    code: Mapping[str, str]  # sha256 of its class and options, for the names of results
 
 
 def name_agents(agents: Sequence[AgentLike] | Mapping[str, AgentLike]) -> tuple[tuple[str, ...], dict[str, Given]]:
-    """Return the agents' names in results, and those among them that no spec leads to.
+    """Return the agents' names in results, and those among them that no spec describes.
 
-    A class or object that a spec stands for, such as ``LinUCB(alpha=2.0)`` for "linucb(alpha=2.0)", becomes that spec.
-    Others, as those of a notebook, go by the name of their class; a mapping gives them names.
+    A class or object that a spec describes, such as ``LinUCB(alpha=2.0)`` for "linucb(alpha=2.0)", becomes that spec.
+    Others, such as classes of a notebook, are named after their class; a mapping gives them other names.
 
     Args:
         agents: Ids, classes and objects; or a mapping from names to classes and objects.
@@ -85,7 +85,7 @@ def _keep(name: str, agent: Any) -> Given:
 
 
 def _spec(agent: AgentLike) -> str | None:
-    """Return the spec that leads to an agent of the same class and options; None if there is none."""
+    """Return a spec that makes an agent of the same class and options; None if there is none."""
     if isinstance(agent, str) or not callable(getattr(agent, "act", None)):
         return agent if isinstance(agent, str) else None
     kind = agent if isinstance(agent, type) else type(agent)
@@ -106,7 +106,7 @@ def _spec(agent: AgentLike) -> str | None:
     if parse_spec(spec)[1] != options:
         return None
     try:
-        return spec if vars(make_agent(spec)) == vars(agent) else None  # one that was fitted has more than options
+        return spec if vars(make_agent(spec)) == vars(agent) else None  # a fitted agent holds more than its options
     except ValueError:  # arrays
         return None
 

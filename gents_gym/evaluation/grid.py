@@ -1,4 +1,4 @@
-"""The grid of an evaluation: a configuration in, a manifest and its cells (environment, agent, block of tasks) out."""
+"""Builds the grid of an evaluation: its manifest and its cells (environment, agent, block of tasks)."""
 
 import hashlib
 import importlib.metadata
@@ -23,9 +23,10 @@ from gents_gym.schema import positive, whole
 from gents_gym.types import Agent, Privileged, Resolves, Selective, TaskInfo
 
 FORMAT = "gents_gym.evaluation.1"
-PACKAGES = ("gymnasium", "numba", "numpy", "pyarrow", "scipy", "torch")  # whose versions may show in the results
+# Packages whose versions may affect the results.
+PACKAGES = ("gymnasium", "numba", "numpy", "pyarrow", "scipy", "torch")
 TRAINING_ROWS = 1000  # rows of each historical action
-LIMIT = 100_000  # cells of a run, and tasks side by side
+LIMIT = 100_000  # limit on the cells of a run, and on tasks side by side
 Manifest = dict[str, Any]
 
 HASHES = {str: str}
@@ -37,9 +38,9 @@ RUN = {
     "training_actions": positive,
     "versions": {str: str},
     "commit": str | None,
-    "propensities?": lambda value: value is True,  # only of runs that recorded them
+    "propensities?": lambda value: value is True,  # only in runs that recorded them
 }
-MANIFEST = {  # as files hold it; earlier versions had no "resolved"
+MANIFEST = {  # as stored in files; earlier versions had no "resolved"
     "run": RUN,
     "env": [str],
     "agents": [str],
@@ -67,9 +68,9 @@ class EvaluationConfig:
     """What is played."""
 
     agents: tuple[str, ...]
-    """Agents, each an id or package.module:Class, with options behind it: "lints(prior=fitted)"."""
+    """Agents, each an id or package.module:Class, optionally with options: "lints(prior=fitted)"."""
     env: tuple[str, ...] = ("gents_gym/Synthetic-v0",)
-    """Environments, each with options behind it: "gents_gym/Synthetic-v0(horizon=100)"."""
+    """Environments, optionally with options: "gents_gym/Synthetic-v0(horizon=100)"."""
     tasks: int = 100
     """How many tasks each agent plays in each environment; all agents play the same ones."""
     seed: int = 0
@@ -79,27 +80,27 @@ class EvaluationConfig:
     oracle: str | None = None
     """Policy class that regret is measured against; none: the setting's own."""
     block: int = 50
-    """Tasks played side by side, by one worker. It changes the speed; linear agents' results stay the same to the
-    bit, others' to rounding."""
+    """Tasks played side by side, by one worker. It affects the speed; linear agents' results stay bitwise
+    the same, others' up to rounding."""
     training_actions: int = 10_000
-    """Historical actions of the train split that agents with a fitted prior are fitted to; bundled models saw as
+    """Historical actions of the train split that fitted priors are fitted to; bundled models were trained on as
     many."""
     propensities: bool = False
-    """Record the probability of each played action too; agents that cannot tell theirs are refused."""
+    """Also record the probability of each played action; agents that cannot report it are refused."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One agent on one block of tasks, with all that the result depends on."""
+    """One agent on one block of tasks, with everything that the result depends on."""
 
     env: str
     agent: str
     first: int  # the first task
-    stop: int  # the one behind the last
-    weights: str | None  # what the agent acts on: see weights_hash
-    run: Mapping[str, Any]  # what all cells of a run have in common, as in the manifest
-    code: Mapping[str, str] = field(default_factory=dict)  # sha256 of what is named outside the package
-    resolved: str | None = None  # the policy class that the agent fits there, if its spec names none
+    stop: int  # one past the last
+    weights: str | None  # the agent's weights: see weights_hash
+    run: Mapping[str, Any]  # what all cells of a run share, as in the manifest
+    code: Mapping[str, str] = field(default_factory=dict)  # sha256 of the code that specs name outside the package
+    resolved: str | None = None  # the policy class that the agent fits here, if its spec names none
 
     @property
     def pair(self) -> tuple[str, str]:
@@ -108,12 +109,12 @@ class Cell:
 
     @property
     def tasks(self) -> str:
-        """The tasks, in words."""
+        """The tasks as text."""
         return f"task {self.first}" if self.stop == self.first + 1 else f"tasks {self.first} to {self.stop - 1}"
 
     @property
     def label(self) -> dict[str, Any]:
-        """All fields, for files; ``code`` and ``resolved`` only if there is something in them."""
+        """All fields, for files; ``code`` and ``resolved`` only if they are not empty."""
         return {name: value for name, value in asdict(self).items() if value or name not in ("code", "resolved")}
 
     @property
@@ -124,16 +125,16 @@ class Cell:
 
 
 def slug(text: str) -> str:
-    """Return what is left of ``text`` in a file name that is safe everywhere; it need not be unique."""
+    """Return ``text`` reduced to characters that are safe in file names everywhere; it need not be unique."""
     return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.")[:48]
 
 
 def plan(config: EvaluationConfig, given: Mapping[str, Given] | None = None) -> Manifest:
-    """Return the manifest of an evaluation, or raise where ``config`` breaks a rule; nothing is played.
+    """Return the manifest of an evaluation, or raise if ``config`` breaks a rule; nothing is played.
 
     Args:
         config: What is played.
-        given: Agents among it that no spec leads to, by name.
+        given: The agents that no spec describes, by name.
     """
     given = given or {}
     if not isinstance(config, EvaluationConfig):
@@ -177,7 +178,8 @@ def plan(config: EvaluationConfig, given: Mapping[str, Given] | None = None) -> 
     run = {**{name: getattr(config, name) for name in common}, "versions": versions(), "commit": commit()}
     return {
         "format": FORMAT,
-        "run": {**run, "propensities": True} if config.propensities else run,  # without, files are as they were
+        # Without it, files stay the same as before.
+        "run": {**run, "propensities": True} if config.propensities else run,
         "env": list(config.env),
         "agents": list(config.agents),
         "tasks": config.tasks,
@@ -191,14 +193,14 @@ def plan(config: EvaluationConfig, given: Mapping[str, Given] | None = None) -> 
 
 
 def merge(old: Manifest, new: Manifest, keep: Callable[[Cell], bool]) -> Manifest:
-    """Return the manifest of what a folder holds and of what it is asked for, of the same run.
+    """Return the manifest of what a folder holds together with what is requested, of the same run.
 
-    What ``new`` names comes first and is as it says. Other agents and environments of the folder stay; pairs of them
-    that nobody asked for are left out of the grid.
+    What ``new`` names comes first and replaces older entries. Other agents and environments of the folder stay, but the
+    grid gets no pairs that nobody requested.
 
     Args:
-        old: The folder's.
-        new: What is asked for.
+        old: The folder's manifest.
+        new: The requested manifest.
         keep: Whether a cell is in the folder; a pair without any is forgotten.
     """
     asked = {(env, agent) for env in new["env"] for agent in new["agents"]}
@@ -228,13 +230,13 @@ def merge(old: Manifest, new: Manifest, keep: Callable[[Cell], bool]) -> Manifes
 def _resolved(
     old: Manifest, new: Manifest, env: str, asked: set[tuple[str, str]], pairs: set[tuple[str, str]]
 ) -> dict[str, str]:
-    """Return the policy classes that agents fit in an environment: the old ones unless they are asked for."""
+    """Return the policy classes that agents fit in an environment: the old ones, unless they are requested again."""
     before = {a: text for a, text in old.get("resolved", {}).get(env, {}).items() if (env, a) in pairs - asked}
     return {**before, **new["resolved"].get(env, {})}
 
 
 def _check_play(env: str, spec: str, agent: Agent, info: TaskInfo, propensities: bool) -> None:
-    """Raise if an agent lacks a verb, or says that it cannot play tasks like ``info``."""
+    """Raise if an agent lacks a method, or says that it cannot play tasks like ``info``."""
     with _cannot_play(env, spec):
         check_verbs(info, agent, propensities)
         if isinstance(agent, Selective):
@@ -243,7 +245,7 @@ def _check_play(env: str, spec: str, agent: Agent, info: TaskInfo, propensities:
 
 @contextmanager
 def _cannot_play(env: str, spec: str) -> Iterator[None]:
-    """Name agent and environment in front of what is refused inside."""
+    """Prefix errors raised inside with the agent and the environment."""
     try:
         yield
     except InputError as error:
@@ -259,14 +261,14 @@ def _check_size(pairs: int, tasks: int, block: int) -> None:
 
 
 def _check_block(block: int, training_actions: int, info: TaskInfo) -> None:
-    """Raise if the contexts and outcomes of a block of tasks, or contexts of training rows, do not fit into memory."""
+    """Raise if a block's contexts and outcomes, or the contexts of training rows, do not fit into memory."""
     horizon, numbers = info.horizon or 1, info.context_dim + info.n_actions
     check_memory(4 * block * horizon * numbers, block=block, horizon=horizon, n_actions=info.n_actions)
     check_memory(4 * training_actions * info.context_dim * TRAINING_ROWS, training_actions=training_actions)
 
 
 def check_manifest(manifest: Manifest) -> None:
-    """Raise a ValueError unless the parts of a manifest of the schema, read from a file, fit each other."""
+    """Raise a ValueError unless the parts of a manifest, which matches the schema, are consistent."""
     env, agents = manifest["env"], manifest["agents"]
     if not env or not agents or len({*env}) < len(env) or len({*agents}) < len(agents):
         raise ValueError("env and agents must name something, each once")
@@ -276,7 +278,7 @@ def check_manifest(manifest: Manifest) -> None:
 
 
 def first_info(env: str, split: str, seed: int) -> TaskInfo:
-    """Return what an agent may know of the first task; one that cannot be drawn raises."""
+    """Return what an agent may know of the first task; raise if it cannot be drawn."""
     envs = make_envs(env, 1, split)
     observation, shown = envs.reset(seed=seed)
     info = task_info(envs, observation, shown, own_tasks(envs))
@@ -287,8 +289,8 @@ def first_info(env: str, split: str, seed: int) -> TaskInfo:
 def resolved_policy(env: str, spec: str, agent: Agent, info: TaskInfo, named: bool = True) -> str | None:
     """Return the policy class that an agent fits in tasks like ``info``; None if its spec names one or it has none.
 
-    A model or policy class that does not fit the tasks raises, named by the spec or not. An agent that no spec leads
-    to is not ``named``.
+    Raises if a model or policy class does not fit the tasks, whether or not the spec names it. An agent that no spec
+    describes is not ``named``.
     """
     if not isinstance(agent, Resolves):
         return None
@@ -298,7 +300,7 @@ def resolved_policy(env: str, spec: str, agent: Agent, info: TaskInfo, named: bo
 
 
 def _normal(spec: str) -> str:
-    """Return a spec such that two of the same name and options are the same text."""
+    """Return a normal form of a spec: specs with the same name and options become the same text."""
     name, options = parse_spec(spec)
     return repr((name, sorted(options.items())))
 
@@ -330,13 +332,13 @@ def cells(manifest: Manifest) -> list[Cell]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what computes the results here."""
+    """Return the versions of the packages that compute the results here."""
     theirs = {name: importlib.metadata.version(name) for name in PACKAGES}
     return {"gents-gym": gents_gym.__version__, "python": platform.python_version(), **theirs}
 
 
 def weights_hash(agent: Agent) -> str | None:
-    """Return what an agent acts on beside its options; None where there is nothing.
+    """Return the sha256 of what an agent acts on besides its options; None if there is nothing.
 
     That is the sha256 of its weights, which it tells by its attribute ``model``, a preset, whose bundled models all
     count, a model's id or a folder, or by ``weight_files``, paths; and name==version of the distributions in

@@ -31,21 +31,21 @@ def evaluate(
 ) -> Evaluation:
     """Play every agent on the same tasks of every environment, and return what the folder then holds.
 
-    Work that the folder already holds is not done again, so a call that was interrupted goes on where it was. Agents
-    and environments that the folder holds stay in it, named here or not. A cell that fails is told in ``failures``;
-    the others are played all the same, and the next call tries it again.
+    Work that the folder already holds is not repeated, so an interrupted call continues where it stopped. Agents and
+    environments that the folder holds stay in it, whether or not they are named here. A cell that fails is reported in
+    ``failures``; the others are still played, and the next call tries it again.
 
         evaluate(["ts-gen", "linucb", MyAgent(rate=0.1)], "results/mine", tasks=50)
 
     Args:
         config: What is played; or agents: ids, classes and objects, or a mapping from names to classes and objects.
-            A class or object must be picklable; one that a notebook defines goes by the name of its class.
+            A class or object must be picklable; one defined in a notebook is named after its class.
         out: A new or empty folder, or one of the same run: same seed, split, oracle, block, versions and commit.
         workers: Processes, each with a cell at a time; None: one per core. Results do not depend on it.
         backend: "local", "ray" or "dask".
-        address: Of a running Ray cluster or Dask scheduler; None: one is started here.
+        address: Address of a running Ray cluster or Dask scheduler; None: one is started here.
         on_progress: Called with the :class:`Progress` at every new phase and after every cell.
-        **options: With agents: the other fields of :class:`EvaluationConfig`, as ``tasks`` and ``env``.
+        **options: With agents: the other fields of :class:`EvaluationConfig`, such as ``tasks`` and ``env``.
     """
     check_backend(backend, workers, address)
     if on_progress is not None:
@@ -64,9 +64,9 @@ def evaluate(
             else:
                 missing.append(cell)
         tell(costs.now("starting" if missing else "writing"))
-        # The first block of every agent comes first: it shows what the agent costs.
+        # The first block of every agent is played first, to learn what the agent costs.
         waiting = sorted(missing, key=lambda cell: (manifest["env"].index(cell.env), cell.first))
-        with closing(_play_all(waiting, workers, backend, address, given)) as results:  # workers end here in any case
+        with closing(_play_all(waiting, workers, backend, address, given)) as results:  # workers always end here
             for played in results:
                 if played.error is None:
                     write_cell(folder, played.cell, played.data, played.seconds)
@@ -81,7 +81,7 @@ def evaluate(
 
 
 def _read(config: Any, options: Mapping[str, Any]) -> tuple[EvaluationConfig, dict[str, Given]]:
-    """Return a configuration whose agents are names, and the agents among them that no spec leads to."""
+    """Return a configuration with agents as names, and those agents that no spec describes."""
     if isinstance(config, Mapping | list | tuple):
         known = [field.name for field in fields(EvaluationConfig) if field.name != "agents"]
         for option in options:
@@ -94,7 +94,7 @@ def _read(config: Any, options: Mapping[str, Any]) -> tuple[EvaluationConfig, di
     if options:
         raise InputError(f"options must go with a list of agents, got {', '.join(options)} with an EvaluationConfig")
     if not isinstance(config.agents, list | tuple):
-        return config, {}  # which is refused with the other rules
+        return config, {}  # refused together with the other rules
     names, given = name_agents(config.agents)
     return replace(config, agents=names), given
 
@@ -102,10 +102,10 @@ def _read(config: Any, options: Mapping[str, Any]) -> tuple[EvaluationConfig, di
 def _play_all(
     missing: Sequence[Cell], workers: int | None, backend: str, address: str | None, given: Mapping[str, Given]
 ) -> Generator[Played]:
-    """Yield what became of each cell, in the order in which they end.
+    """Yield the result of each cell, in the order in which they end.
 
-    Where a worker process dies, the cells in flight are halved until one is alone with the blame. Its agent is not
-    tried further in that environment; all other cells are played.
+    If a worker process dies, the cells that were running are halved until one is identified as the cause. Its agent is
+    not tried further in that environment; all other cells are played.
     """
     owner = None
     if backend == "local":
@@ -127,10 +127,10 @@ def _play_all(
                     del left[played.cell.name]
                     yield played
         except BrokenProcessPool as error:
-            rest = list(waiting)  # what no worker was given
+            rest = list(waiting)  # cells that no worker received
             flying = list(left.values())[: len(left) - len(rest)]
             if not flying:
-                raise InputError("worker processes must start, and one died before it was given a cell") from error
+                raise InputError("worker processes must start, but one died before it received a cell") from error
             if len(group) == 1:
                 blamed[group[0].pair] = _end(group[0])
             half = (len(flying) + 1) // 2
@@ -139,4 +139,4 @@ def _play_all(
 
 def _end(cell: Cell) -> str:
     end = f"agent {cell.agent!r} ended its worker process on {cell.tasks} of {cell.env!r}"
-    return f"{end}, by itself or for want of memory; its other tasks there are not tried"
+    return f"{end}, by itself or for lack of memory; its other tasks there are not tried"

@@ -1,4 +1,4 @@
-"""What agents are compared by: regrets and rewards, totals per task, and which of them to look at first."""
+"""Defines the measures that agents are compared by: regrets, rewards, totals per task, and which to show first."""
 
 from collections.abc import Mapping
 
@@ -9,15 +9,15 @@ from gents_gym.evaluation.regret import REGRETS
 from gents_gym.evaluation.rollout import Rollout
 
 Records = Mapping[str, Rollout]  # by agent, all on the same tasks
-CONFIDENCE = 0.95  # of intervals
-TAILS = {"reward": {"q10": 0.1, "q01": 0.01}}  # the bad tail of a measure; of regrets it is the upper one
+CONFIDENCE = 0.95  # level of the intervals
+TAILS = {"reward": {"q10": 0.1, "q01": 0.01}}  # quantiles of a measure's bad tail; for regrets it is the upper one
 UPPER = {"q90": 0.9, "q99": 0.99}
 
 
 def measures(records: Records) -> tuple[str, ...]:
-    """Return what can be compared: the regrets that every record has, and the reward.
+    """Return the measures that can be compared: the regrets that every record has, and the reward.
 
-    ``best`` leads if the oracle is a poor yardstick.
+    ``best`` comes first if the oracle is a poor yardstick.
     """
     found = [name for name in REGRETS if all(name in record.regret for record in records.values())]
     if poor_yardstick(records) is not None:
@@ -32,16 +32,16 @@ def main_measure(records: Records) -> str:
 
 
 def bad_tail(measure: str, n_tasks: int) -> dict[str, str]:
-    """Return the quantiles of a measure's bad tail and their heads, by key.
+    """Return the quantiles of a measure's bad tail and their column heads, by key.
 
-    One that lies beyond all but the last of ``n_tasks`` is marked by "†": it is nearly the worst task.
+    A quantile beyond all but one of ``n_tasks`` is marked "†", because it is nearly the worst task.
     """
     quantiles = TAILS.get(measure, UPPER)
     return {key: f"{100 * q:g} %{'†' if n_tasks * min(q, 1 - q) < 0.999 else ''}" for key, q in quantiles.items()}
 
 
 def tail_note(measure: str, n_tasks: int) -> str:
-    """Return what the mark of :func:`bad_tail` means; an empty text if nothing is marked."""
+    """Return the meaning of the mark of :func:`bad_tail`; an empty text if nothing is marked."""
     marked = [head.rstrip("†") for head in bad_tail(measure, n_tasks).values() if head.endswith("†")]
     extreme = "minimum" if measure == "reward" else "maximum"
     tasks = "1 task" if n_tasks == 1 else f"{n_tasks} tasks"
@@ -51,8 +51,9 @@ def tail_note(measure: str, n_tasks: int) -> str:
 def poor_yardstick(records: Records) -> str | None:
     """Return a sentence if an agent beats the oracle that regrets are measured against; None if none does.
 
-    The oracle is fitted to the table's outcomes, and can overfit them. Its own ``best`` regret is an agent's ``best``
-    less its ``expected`` regret. An agent beats it if the interval for the mean ``expected`` regret is below zero.
+    The oracle is fitted to the table's outcomes, and can overfit them. Its own ``best`` regret is any agent's ``best``
+    minus that agent's ``expected`` regret. An agent beats it if the interval for the mean ``expected`` regret is below
+    zero.
     """
     known = {agent: record for agent, record in records.items() if {"expected", "best"} <= record.regret.keys()}
     better = [agent for agent, record in known.items() if _is_negative(totals(record, "expected"))]
@@ -68,7 +69,7 @@ def poor_yardstick(records: Records) -> str | None:
 
 
 def _is_negative(values: np.ndarray) -> bool:
-    """Return whether Student's interval for the mean lies below zero."""
+    """Return whether Student's confidence interval for the mean lies below zero."""
     if len(values) < 2:
         return False
     half = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))

@@ -1,4 +1,4 @@
-"""Draws records: regret curves and distributions over tasks, as Matplotlib figures."""
+"""Draws Matplotlib figures of records: regret curves and distributions over tasks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ Paint = Callable[..., None]  # panel, record and measure, color and linestyle
 
 
 def noun(measure: str) -> str:
-    """Return what a measure is called in a sentence."""
+    """Return the name of a measure for use in a sentence."""
     return measure if measure == "reward" else f"{measure} regret"
 
 
@@ -36,13 +36,13 @@ def regret_figure(
     regrets: Sequence[str] = (),
     styles: Looks | None = None,
 ) -> Picture:
-    """Return the curves of cumulative regrets, means over tasks with ±1 s.e.; each is named at its end.
+    """Return curves of cumulative regrets, means over tasks with ±1 s.e., each named at its end.
 
     Args:
-        records: What happened, by agent.
-        title: What is written above, with the number of tasks.
-        regrets: A panel for each of these, or of ("all",); none: the one that matters most.
-        styles: How agents look, by name; None: as in a picture of these agents.
+        records: The records by agent.
+        title: The title, to which the number of tasks is added.
+        regrets: A panel for each of these, or ("all",); empty: the one that matters most.
+        styles: The agents' styles, by name; None: those of a figure of these agents.
     """
     wanted = choose_measures(records, regrets)
     styles = styles or agent_looks(records)
@@ -61,7 +61,7 @@ def distribution_figure(
     regrets: Sequence[str] = (),
     styles: Looks | None = None,
 ) -> Picture:
-    """Return the share of tasks whose regret is at most x; names are in the order of the curves, from left to right.
+    """Return the share of tasks whose regret is at most x; names follow the order of the curves, from left to right.
 
     Arguments as in :func:`regret_figure`.
     """
@@ -79,12 +79,12 @@ def distribution_figure(
 
 
 def agent_looks(records: Records) -> dict[str, Look]:
-    """Return how agents look in a picture of these agents."""
+    """Return the styles of agents in a figure of these agents."""
     return looks({agent: record.privileged for agent, record in records.items()})
 
 
 def choose_measures(records: Records, regrets: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return what to draw, or raise where there is nothing to draw or a regret is not known."""
+    """Return the measures to draw, or raise if there is nothing to draw or a regret is not known."""
     if not records:
         raise InputError("records must hold an agent that has played all its tasks, got none: nothing to draw")
     known = measures(records)
@@ -96,7 +96,7 @@ def choose_measures(records: Records, regrets: Sequence[str] = ()) -> tuple[str,
 
 
 def plot_curve(panel: Axes, record: Rollout, measure: str, **style: Any) -> None:
-    """Draw the mean over tasks of what is cumulated up to each step, with a band of ±1 s.e."""
+    """Draw the mean over tasks of the cumulative measure at each step, with a band of ±1 s.e."""
     mean, error = record.curve(measure)
     steps = np.arange(1, len(mean) + 1)
     (line,) = panel.plot(steps, mean, linewidth=1.6, **style)
@@ -104,10 +104,10 @@ def plot_curve(panel: Axes, record: Rollout, measure: str, **style: Any) -> None
 
 
 def plot_record(record: Rollout, ax: Axes | None, measure: str | None, label: str | None) -> Axes:
-    """Draw a record's curve into ``ax``, or into a new figure of pyplot's; see :meth:`Rollout.plot`."""
+    """Draw a record's curve into ``ax``, or into a new pyplot figure; see :meth:`Rollout.plot`."""
     (measure,) = choose_measures({"": record}, () if measure is None else (measure,))
     if ax is None:
-        from matplotlib import pyplot  # it chooses a window system: only if it is asked for
+        from matplotlib import pyplot  # pyplot chooses a window system, so import it only on request
 
         ax = pyplot.subplots(figsize=(6.4, 4))[1]
         dress(ax)
@@ -136,5 +136,5 @@ def _paint(board: Board, records: Records, wanted: Sequence[str], styles: Looks,
 
 
 def _common(wanted: Sequence[str]) -> str:
-    """Return what an axis of all panels is called."""
+    """Return the label of an axis that all panels share."""
     return noun(wanted[0]) if len(wanted) == 1 else "regret"

@@ -1,4 +1,4 @@
-"""Says how far an evaluation is: its phase, and the share of the work that is over, weighed by what agents cost."""
+"""Reports the progress of an evaluation: its phase, and the share of the work done, weighted by the agents' costs."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,17 +15,17 @@ PHASES = {  # what a phase is called in a line
     "writing": "writing the results",
 }
 Pair = tuple[str, str]  # environment and agent
-MODEL_COST = 50.0  # an agent that acts on a model, in units of one that does not, until they are timed
+MODEL_COST = 50.0  # guessed cost of an agent on a model, relative to one without, until they are timed
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an evaluation is."""
+    """The progress of an evaluation."""
 
     phase: str  # one of PHASES
     over: int = 0  # cells that are done or failed
-    total: int = 0  # cells in all
-    share: float = 0.0  # of the work that is over, by the agents' costs
+    total: int = 0  # cells in total
+    share: float = 0.0  # share of the work done, by the agents' costs
 
     def __str__(self) -> str:
         if self.phase != "playing":
@@ -34,10 +34,10 @@ class Progress:
 
 
 class Costs:
-    """Estimates the share of the work that is over from the seconds of what is over."""
+    """Estimates the share of the work done from the seconds that finished cells took."""
 
     def __init__(self, grid: Sequence[Cell]) -> None:
-        """Begin with nothing timed; ``grid`` is all the work."""
+        """Start without timings; ``grid`` is all the work."""
         self._total, self._n_over = len(grid), 0
         self._guess = {cell.pair: MODEL_COST if cell.weights is not None else 1.0 for cell in grid}
         self._tasks = Counter[Pair]()
@@ -47,7 +47,7 @@ class Costs:
         self._seconds: dict[Pair, float] = dict.fromkeys(self._tasks, 0.0)
 
     def add(self, cell: Cell, seconds: float) -> None:
-        """Count a cell as over; NaN seconds are not known."""
+        """Count a cell as finished; NaN means that its seconds are not known."""
         n_tasks = cell.stop - cell.first
         self._n_over += 1
         self._over[cell.pair] += n_tasks
@@ -56,7 +56,7 @@ class Costs:
             self._seconds[cell.pair] += seconds
 
     def now(self, phase: str) -> Progress:
-        """Return how far it is."""
+        """Return the progress."""
         if self._n_over == self._total:
             return Progress(phase, self._n_over, self._total, 1.0)
         costs = self._costs()
@@ -64,7 +64,7 @@ class Costs:
         return Progress(phase, self._n_over, self._total, over / work if work else 0.0)
 
     def _costs(self) -> dict[Pair, float]:
-        """Return agents' seconds per task; of those that are not timed yet, a guess from the others'."""
+        """Return agents' seconds per task; for those not timed yet, a guess from the others."""
         known = {pair: self._seconds[pair] / n_tasks for pair, n_tasks in self._timed.items()}
         rate = float(np.median([cost / self._guess[pair] for pair, cost in known.items()])) if known else 1.0
         return {pair: known.get(pair, rate * guess) for pair, guess in self._guess.items()}

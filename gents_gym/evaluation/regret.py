@@ -1,11 +1,11 @@
-"""Regret: tasks and played actions in, three regrets out; and wrappers that record it in ``info``.
+"""Computes three regrets of played actions, and has wrappers that record them in ``info``.
 
 - ``oracle``: realised rewards, against π* fitted to the complete table (the paper's). It can be negative.
 - ``expected``: the same two actions, by their true expected rewards, without the noise of single outcomes. It can be
   negative.
 - ``best``: true expected rewards, against the best action in each context. It is never negative.
 
-Oracle and best action are among those that can be played, if only some can.
+If only some actions can be played, the oracle and the best action are among those.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REGRETS = ("oracle", "expected", "best")
 
 
 def oracle_actions(tasks: Tasks, oracle: str | PolicyClass | None = None) -> np.ndarray:
-    """Return what π*(·; τ) plays in every context, (B, T).
+    """Return the actions of π*(·; τ) in every context, (B, T).
 
     Args:
         tasks: B tasks.
@@ -52,9 +52,9 @@ def regret(tasks: Tasks, actions: np.ndarray, best_fit: np.ndarray) -> dict[str,
     """Return the per-step regrets by name, (B, t) each.
 
     Args:
-        tasks: B tasks; where their true means are not known, ``oracle`` is all there is.
-        actions: What was played in the first t decisions, (B, t).
-        best_fit: What the oracle plays, (B, T).
+        tasks: B tasks; if their true means are not known, only ``oracle`` is returned.
+        actions: The actions played in the first t decisions, (B, t).
+        best_fit: The oracle's actions, (B, T).
     """
     steps = actions.shape[1]
 
@@ -71,9 +71,9 @@ def regret(tasks: Tasks, actions: np.ndarray, best_fit: np.ndarray) -> dict[str,
 
 
 class RecordRegret(WrapperBase, RecordConstructorArgs):
-    """Fits the oracle at reset and adds the episode's regrets to ``info["regret"]`` at its end, as sums over steps.
+    """Fits the oracle at reset, and adds the episode's regrets, summed over steps, to ``info["regret"]`` at its end.
 
-    It records the actions that it is given: a wrapper that changes actions goes around it, not inside.
+    It records the actions that it receives, so a wrapper that changes actions must be outside of it, not inside.
     """
 
     def __init__(self, env: gym.Env[Any, Any], oracle: str | None = None) -> None:
@@ -110,8 +110,8 @@ class RecordRegret(WrapperBase, RecordConstructorArgs):
 class VectorRecordRegret(VectorWrapperBase):
     """The vector form of :class:`RecordRegret`.
 
-    ``info["regret"]`` holds (B,) arrays by name with Gymnasium's masks beside them; with the autoreset mode
-    SAME_STEP it stands in ``info["final_info"]``, with everything else of the episode's last step.
+    ``info["regret"]`` holds (B,) arrays by name with Gymnasium's masks; with the autoreset mode SAME_STEP it is in
+    ``info["final_info"]``, like everything else of the episode's last step.
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any], oracle: str | None = None) -> None:
@@ -172,4 +172,4 @@ class VectorRecordRegret(VectorWrapperBase):
 
 def _check_tables(env: Any) -> None:
     if not hasattr(type(env.unwrapped), "tasks"):
-        raise InputError(f"env must have tables in env.unwrapped.tasks to tell regret, got {env.unwrapped!r}")
+        raise InputError(f"env must have tables in env.unwrapped.tasks to compute regret, got {env.unwrapped!r}")

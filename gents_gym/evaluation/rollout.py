@@ -1,4 +1,4 @@
-"""The one loop that plays: a vector environment and an agent in, a record with rewards and regrets out."""
+"""Plays an agent in a vector environment, and returns a record with rewards and regrets."""
 
 from __future__ import annotations
 
@@ -38,24 +38,25 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-QUANTILES = {"median": 0.5, "q90": 0.9, "q99": 0.99, "q10": 0.1, "q01": 0.01}  # the last two: rewards' bad tail
-SUM_TOLERANCE = 1e-6  # of probabilities: agents may compute them in single precision
-TASKS = 100  # of an environment given by its id
-MOST_BEST_FITS = 64  # blocks of tasks whose oracles' actions are kept
+QUANTILES = {"median": 0.5, "q90": 0.9, "q99": 0.99, "q10": 0.1, "q01": 0.01}  # the last two are the rewards' bad tail
+SUM_TOLERANCE = 1e-6  # tolerance for probabilities: agents may compute them in single precision
+TASKS = 100  # tasks of an environment given by its id
+MOST_BEST_FITS = 64  # number of blocks of tasks for which the oracle's actions are kept
 
 
 @dataclass(frozen=True, eq=False)
 class Rollout:
-    """What happened in B tasks, step by step; after a task's end, rewards and regrets are NaN, actions -1."""
+    """What happened in B tasks, step by step; after a task's end, rewards and regrets are NaN and actions -1."""
 
     actions: np.ndarray  # (B, T)
     rewards: np.ndarray  # (B, T)
     regret: dict[str, np.ndarray] = field(default_factory=dict)  # by name, (B, T) per step; {} without tables
-    indices: tuple[int, ...] = ()  # the tasks' numbers in their stream
-    privileged: bool = False  # whether the agent knew what no agent may know
-    seconds: float = math.nan  # that the agent itself took, in all; it differs from run to run
-    tasks: tuple[str, ...] = ()  # which tasks these are: the sha256 of each block of them, or its stream without tables
-    propensities: np.ndarray | None = None  # of the played actions, (B, T), if they were asked for; NaN after the end
+    indices: tuple[int, ...] = ()  # the tasks' indices in their stream
+    privileged: bool = False  # whether the agent used information that agents may not have
+    seconds: float = math.nan  # total seconds of the agent itself; they differ from run to run
+    tasks: tuple[str, ...] = ()  # identifies the tasks: the sha256 of each block, or its stream if there are no tables
+    # Probabilities of the played actions, (B, T), if requested; NaN after the end.
+    propensities: np.ndarray | None = None
 
     def cumulative(self, name: str) -> np.ndarray:
         """Return a regret ("oracle", "expected", "best") or "reward" summed up to each step, (B, T)."""
@@ -75,15 +76,15 @@ class Rollout:
     def summary(self) -> dict[str, dict[str, float]]:
         """Return, for the reward and each regret, mean, s.e., median, 90 % and 99 % quantile of the tasks' totals.
 
-        The bad tail of the reward is the lower one: ``q10`` and ``q01``.
+        For the reward, the bad tail is the lower one: ``q10`` and ``q01``.
         """
         return {name: summarize(self.cumulative(name)[:, -1]) for name in ("reward", *self.regret)}
 
     def to_pandas(self, steps: bool = False) -> pd.DataFrame:
-        """Return a data frame with a row for each task: its number, its reward and its regrets in all.
+        """Return a data frame with a row for each task: its index, its total reward and its total regrets.
 
         Args:
-            steps: A row for each decision of each task instead, with ``step``, from 1, and ``action``.
+            steps: Return a row for each decision of each task instead, with ``step``, from 1, and ``action``.
         """
         from gents_gym.evaluation.frames import record_frame  # pandas is optional
 
@@ -93,7 +94,7 @@ class Rollout:
         """Draw the cumulative regret, mean over tasks with a band of ±1 s.e., and return the axes.
 
         Args:
-            ax: Matplotlib axes to draw into; None: a new figure of pyplot's.
+            ax: Matplotlib axes to draw into; None: a new pyplot figure.
             measure: "oracle", "expected", "best" or "reward"; None: the regret that matters most.
             label: The curve's name in a legend.
         """
@@ -126,7 +127,7 @@ def summarize(totals: np.ndarray) -> dict[str, float]:
 
 
 def pad(record: Rollout, steps: int) -> Rollout:
-    """Return the record with so many steps, those behind its end as after a task's end."""
+    """Return the record extended to this many steps; the added steps are as after a task's end."""
 
     def longer(array: np.ndarray, value: float) -> np.ndarray:
         return np.pad(array, ((0, 0), (0, steps - array.shape[1])), constant_values=value)
@@ -138,7 +139,7 @@ def pad(record: Rollout, steps: int) -> Rollout:
 
 
 def join(parts: Sequence[Rollout]) -> Rollout:
-    """Return one record of the tasks of all ``parts``, in order; shorter ones end earlier in it."""
+    """Return one record of the tasks of all ``parts``, in order; shorter parts end earlier."""
     parts = [pad(part, max(part.actions.shape[1] for part in parts)) for part in parts]
     propensities = [part.propensities for part in parts if part.propensities is not None]
     return Rollout(
@@ -169,19 +170,21 @@ def rollout(
 
     Args:
         envs: A Gymnasium vector environment whose observations have "context" and "action_features", or the id of an
-            environment, options behind it. A foreign one has no tables, so the record has rewards only.
-        agent: Any :class:`Agent`, or the id of one; a privileged one is given the tasks and the record is marked.
+            environment, optionally with options. An environment that is not ours has no tables, so its record has only
+            rewards.
+        agent: Any :class:`Agent`, or the id of one; a privileged one receives the tasks, and the record is marked.
             If outcomes arrive late, it must be a :class:`gents_gym.types.LateAgent`; if only some actions can be
             played, a :class:`gents_gym.types.MaskedAgent`.
         seed: The stream that tasks and the agent's randomness come from.
         oracle: The policy class that regret is measured against; None: the setting's own.
-        tasks: How many tasks to play, B, of an environment given by its id; None: as many as ``indices``, or 100.
-        indices: The tasks of the stream to play, B of them; None: the first B. A foreign environment is
-            reset with ``seed + indices[0]``, which for ``SyncVectorEnv`` seeds the slots with seed + index.
-        max_steps: Stop after so many decisions; None: at the episodes' end.
+        tasks: The number of tasks to play, B, in an environment given by its id; None: the length of ``indices``, or
+            100.
+        indices: The tasks of the stream to play, B of them; None: the first B. An environment that is not ours is reset
+            with ``seed + indices[0]``, which for ``SyncVectorEnv`` seeds the slots with seed + index.
+        max_steps: Stop after this many decisions; None: at the end of the episodes.
         on_step: Called after every decision, for a progress bar.
-        propensities: Ask the agent for the probability of each action that it plays; one without ``probabilities``
-            is refused. Asking changes no action and adds to the agent's time.
+        propensities: Ask the agent for the probability of each action that it plays; an agent without ``probabilities``
+            is refused. This changes no action but adds to the agent's time.
     """
     if isinstance(envs, str):
         agent = make_agent(agent) if isinstance(agent, str) else agent
@@ -223,7 +226,8 @@ def _rollout(
     tasks = own_tasks(envs)
     if tasks is not None:
         chosen = tasks.oracle if oracle is None else oracle
-        get_policy("oracle", chosen, tasks.reward_fn, tasks.likelihood)  # a wrong one is told before anything is played
+        # A wrong one is reported before anything is played.
+        get_policy("oracle", chosen, tasks.reward_fn, tasks.likelihood)
     privileged = isinstance(agent, Privileged)
     if isinstance(agent, Privileged):
         if tasks is None:
@@ -250,7 +254,7 @@ _BEST_FITS: dict[tuple[str, str], np.ndarray] = {}  # by tasks and oracle, the l
 
 
 def _best_fit(tasks: Tasks, oracle: str | PolicyClass | None) -> np.ndarray:
-    """Return what the oracle plays; agents that meet the same tasks in one process share it."""
+    """Return the oracle's actions; agents that play the same tasks in one process share them."""
     oracle = oracle or tasks.oracle
     if not isinstance(oracle, str) or tasks.reward_fn is not identity:
         return oracle_actions(tasks, oracle)
@@ -263,7 +267,7 @@ def _best_fit(tasks: Tasks, oracle: str | PolicyClass | None) -> np.ndarray:
 
 
 class _Clock:
-    """Adds up the time that calls take."""
+    """Measures the total time of calls."""
 
     seconds = 0.0
 
@@ -275,13 +279,13 @@ class _Clock:
 
 
 def check_verbs(info: TaskInfo, agent: Agent, propensities: bool = False) -> None:
-    """Raise if the agent lacks a verb that it needs in these tasks."""
+    """Raise if the agent lacks a method that these tasks need."""
     if info.late and not isinstance(agent, LateAgent):
-        raise InputError(f"agent must have observe_late(feedback) where outcomes arrive late, got {agent!r}")
+        raise InputError(f"agent must have observe_late(feedback) if outcomes arrive late, got {agent!r}")
     verbs = ("act", "probabilities") if propensities else ("act",)
     for verb in verbs if info.masked else ():
         if "available" not in inspect.signature(getattr(agent, verb)).parameters:
-            rule = f"agent must have {verb}(context, available) where only some actions are available"
+            rule = f"agent must have {verb}(context, available) if only some actions are available"
             raise InputError(f"{rule}, got {agent!r}")
 
 
@@ -290,12 +294,12 @@ def _has_tasks(envs: VectorEnv[Any, Any, Any]) -> bool:
 
 
 def own_tasks(envs: VectorEnv[Any, Any, Any]) -> Tasks | None:
-    """Return the tasks that are being played; None for an environment that is not ours."""
+    """Return the tasks that are being played; None if the environment is not ours."""
     return envs.unwrapped.tasks if _has_tasks(envs) else None  # type: ignore[attr-defined]
 
 
 def task_info(envs: VectorEnv[Any, Any, Any], observation: Any, shown: dict[str, Any], tasks: Tasks | None) -> TaskInfo:
-    """Return what an agent may know, from what reset shows alone but for what tasks say of themselves."""
+    """Return what an agent may know: what reset shows, and what the tasks declare."""
     features = observation["action_features"].copy()  # (B, A, F); an environment may reuse its buffers
     horizon = envs.spec.max_episode_steps if envs.spec and tasks is None else None
     return TaskInfo(
@@ -324,7 +328,7 @@ def _play(
     clock: _Clock,
     propensities: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return the actions, rewards and, if asked for, the actions' probabilities, (B, t) each."""
+    """Return the actions, the rewards and, if requested, the actions' probabilities, (B, t) each."""
     live = np.ones(envs.num_envs, np.bool_)
     late = agent if info.late and isinstance(agent, LateAgent) else None
     actions: list[np.ndarray] = []
@@ -334,14 +338,14 @@ def _play(
         context = observation["context"].copy()  # an environment may reuse its buffers
         available = (observation["available"].astype(np.bool_),) if info.masked else ()
         chances = clock.time(agent.probabilities, context, *available) if propensities else None  # type: ignore[attr-defined]
-        chances = copy.copy(chances)  # an agent may use its array again
+        chances = copy.copy(chances)  # an agent may reuse its array
         action = check_actions(clock.time(agent.act, context, *available), len(info), info.n_actions)
         for mask in available:
             check_played(action, mask | ~live[:, None])
         if propensities:
             told.append(np.where(live, played_probabilities(chances, action, info.n_actions), np.nan))
         observation, reward, terminated, truncated, step_info = envs.step(action)
-        actions.append(np.where(live, action, -1))  # before observe: an agent may use its array again
+        actions.append(np.where(live, action, -1))  # before observe, because an agent may reuse its array
         rewards.append(np.where(live, reward, np.nan))
         if late is not None:
             clock.time(late.observe_late, read_feedback(step_info, live))
@@ -351,20 +355,20 @@ def _play(
             clock.time(agent.observe, context, action, observed_outcomes(step_info, reward))
         live &= ~(terminated | truncated)
         if live.any() and not live.all() and envs.metadata.get("autoreset_mode") is AutoresetMode.DISABLED:
-            raise InputError("episodes must end together where envs do not reset by themselves (autoreset DISABLED)")
+            raise InputError("episodes must end together if envs do not reset by themselves (autoreset DISABLED)")
         if on_step is not None:
             on_step()
     return np.stack(actions, axis=1), np.stack(rewards, axis=1), np.stack(told, axis=1) if told else None
 
 
 def check_randomised(agent: Agent, name: str) -> None:
-    """Raise unless the agent can say with which probabilities it plays."""
+    """Raise unless the agent can report its action probabilities."""
     if not isinstance(agent, RandomisedAgent):
         raise InputError(f"propensities need agents with probabilities(context), which agent {name} does not have")
 
 
 def played_probabilities(probabilities: Any, action: np.ndarray, n_actions: int) -> np.ndarray:
-    """Return the probabilities of the actions (B,), or raise unless they are taken from distributions (B, A)."""
+    """Return the probabilities of the played actions (B,), or raise unless the rows of (B, A) are distributions."""
     name, shape = "what the agent's probabilities returns", (len(action), n_actions)
     chances = check_array(name, probabilities, "(B, A)", shape, np.float64, per_task=1)
     wrong = (chances < 0).any(axis=1) | (np.abs(chances.sum(axis=1) - 1) > SUM_TOLERANCE)

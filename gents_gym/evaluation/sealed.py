@@ -1,6 +1,6 @@
-"""Sealed files: JSON objects and tables in, bytes with the sha256 of their content out, and back.
+"""Reads and writes sealed files: JSON objects and tables that carry the sha256 of their content.
 
-A file that was damaged, or never ours, is told by name instead of being used or overwritten.
+A file that is damaged or not ours is named in an error instead of being used or overwritten.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ LABEL = b"gents_gym"  # key of the label in a Parquet file's schema
 
 
 def seal(label: Mapping[str, Any], content: str = "") -> str:
-    """Return the sha256 of a label, and of what it stands for."""
+    """Return the sha256 of a label and of the content that it labels."""
     return hashlib.sha256(json.dumps([label, content], sort_keys=True).encode()).hexdigest()
 
 
@@ -38,7 +38,7 @@ def json_bytes(value: Mapping[str, Any]) -> bytes:
 
 
 def read_json(path: Path, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object that :func:`json_bytes` wrote, or raise unless it is whole and of the schema, format aside."""
+    """Return an object that :func:`json_bytes` wrote, or raise unless it is whole and matches the schema."""
     try:
         data = read_file(path)
         value: dict[str, Any] = json.loads(data)
@@ -61,7 +61,7 @@ def table_bytes(table: pa.Table, label: Mapping[str, Any]) -> bytes:
 
 
 def read_table(path: Path) -> tuple[pa.Table, dict[str, Any]]:
-    """Return a table that :func:`table_bytes` wrote and its label, or raise where it is not whole."""
+    """Return a table that :func:`table_bytes` wrote and its label, or raise if it is not whole."""
     try:
         table = read_parquet(read_file(path))
         label = json.loads(table.schema.metadata[LABEL])
@@ -89,7 +89,7 @@ def _arrays(table: pa.Table) -> Iterator[np.ndarray]:
 
 
 def foreign(path: Path) -> InputError:
-    """Return the error that names a file as none of ours."""
+    """Return the error for a file that is not ours."""
     return InputError(f"'{path}' is damaged or not of this evaluation: move it away, and start again")
 
 
@@ -102,7 +102,7 @@ def read_exactly(path: Path) -> dict[str, Any]:
 
 
 def check_figure(path: Path) -> None:
-    """Raise where a PNG is not whole or not drawn by us."""
+    """Raise if a PNG is not whole, or was not drawn by us."""
     try:
         data = io.BytesIO(read_file(path))
         # A warning: it is very large. No reader but PNG's is tried, whatever the file holds.

@@ -1,4 +1,4 @@
-"""What code results come from: specs in, the sha256 of the files that they name out; and this package's commit."""
+"""Records the code that results come from: the sha256 of files that specs name, and this package's commit."""
 
 import hashlib
 import importlib.util
@@ -13,16 +13,16 @@ import gents_gym
 from gents_gym.checks import InputError
 from gents_gym.construct import agent_ids, find, parse_spec
 
-TARGET = re.compile(r"[^\W\d][\w.]*:[\w.]*")  # package.module:Class, or an environment behind its module
-COVERED = {"gents_gym", *sys.stdlib_module_names}  # by the run's commit and versions
+TARGET = re.compile(r"[^\W\d][\w.]*:[\w.]*")  # package.module:Class, or an environment with its module in front
+COVERED = {"gents_gym", *sys.stdlib_module_names}  # already covered by the run's commit and versions
 
 
 def code_hashes(*specs: str) -> dict[str, str]:
-    """Return the sha256 of what specs name outside this package, by name; {} where they name nothing.
+    """Return the sha256 of what specs name outside this package, by name; {} if they name nothing.
 
-    These are the source files of modules ("mine:MyAgent"), of those that a named class and its bases are defined in,
-    the manifests of corpora ("corpus=folder"), the configurations of models that environments draw tasks from, both
-    of which have the sha256 of what lies beside them, and data sets ("dataset=file"). What else a module imports is not
+    These are the source files of modules ("mine:MyAgent") and of the modules that define a named class and its bases;
+    the manifests of corpora ("corpus=folder") and the configurations of models that environments draw tasks from, which
+    both hold the sha256 of the files next to them; and data sets ("dataset=file"). Other imports of a module are not
     covered.
     """
     files = {name: path for spec in specs for name, path in _files(spec)}
@@ -36,7 +36,7 @@ def _files(spec: str) -> Iterator[tuple[str, Path]]:
             if module.partition(".")[0] not in COVERED and (path := _source(module)) is not None:
                 yield module, path
     kept = {"corpus": "manifest.json"}
-    if name not in agents:  # an agent's model is among its weights
+    if name not in agents:  # an agent's model is covered by its weights
         kept["model"] = "config.json"
     for option, file in kept.items():
         folder = options.get(option)
@@ -48,14 +48,14 @@ def _files(spec: str) -> Iterator[tuple[str, Path]]:
 
 
 def _modules(target: str) -> Iterator[str]:
-    with suppress(InputError):  # a text with a colon in it, or an environment
+    with suppress(InputError):  # a text that contains a colon, or an environment
         found = find("code", target, {})
         yield from (str(getattr(each, "__module__", "")) for each in getattr(found, "__mro__", (found,)))
-    yield target.partition(":")[0]  # imported by now, so that it is found
+    yield target.partition(":")[0]  # imported by now, so it is found
 
 
 def _source(module: str) -> Path | None:
-    """Return a module's file; None where it has none, as a script or a notebook."""
+    """Return a module's file; None if it has none, like a script or a notebook."""
     try:
         spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):
@@ -65,9 +65,9 @@ def _source(module: str) -> Path | None:
 
 
 def commit() -> str | None:
-    """Return the commit of the checkout that the package is imported from, and "+" with a hash where it was changed.
+    """Return the commit of the checkout that the package is imported from, plus "+" and a hash if it was changed.
 
-    None where the package is installed.
+    None if the package is installed.
     """
     top = Path(gents_gym.__file__).parent.parent
     if not (top / ".git").exists() or not (head := _git(top, "rev-parse", "HEAD").decode().strip()):
@@ -77,7 +77,7 @@ def commit() -> str | None:
 
 
 def _git(top: Path, *arguments: str) -> bytes:
-    """Return what git prints; nothing where it fails or is not there."""
+    """Return what git prints; an empty text if it fails or is missing."""
     try:
         return subprocess.run(["git", "-C", top, *arguments], capture_output=True, timeout=10).stdout
     except (OSError, subprocess.SubprocessError):

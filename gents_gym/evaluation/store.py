@@ -1,12 +1,12 @@
-"""The folder of an evaluation: cells' results in, whole and sealed files out, and back.
+"""Reads and writes the folder of an evaluation; all files are whole and sealed.
 
-    manifest.json     what was asked for, with versions, commit and the weights' sha256
-    cells/*.parquet   one file per finished cell; results are these files, all else follows from them
-    times/*.json      the agent's own seconds in each cell, apart from what must be reproducible
-    results.parquet, tasks.json   made of the cells at the end
+    manifest.json     the requested evaluation, with versions, commit and the weights' sha256
+    cells/*.parquet   one file per finished cell; these are the results, all else is derived
+    times/*.json      the agent's own seconds in each cell, kept apart because they are not reproducible
+    results.parquet, tasks.json   made from the cells at the end
     regret*.png, report/   drawn from the cells by gents_gym.report
 
-All are sealed: on the next start, one that was damaged or never ours is told by name.
+On the next start, a file that is damaged or not ours is named in an error.
 """
 
 import html
@@ -50,8 +50,8 @@ FIGURE = re.compile(r"regret(-[\w.-]*--[0-9a-f]{6})?\.png")  # as figure_name ma
 LABEL = {"format": str, "cell": CELL, "task_sha256": str | None}
 TIME = {"cell?": str, "seconds": lambda value: isinstance(value, float) and 0 <= value < np.inf}
 TASKS = {"sha256_of_tasks": {str: {str: str | None}}}
-ELEMENT = pa.field("element", pa.float32())  # Parquet's own name for what is in a list
-COLUMNS = {  # of a cell's table, regrets aside
+ELEMENT = pa.field("element", pa.float32())  # Parquet's own name for the items of a list
+COLUMNS = {  # columns of a cell's table, without the regrets
     "env": pa.string(),
     "agent": pa.string(),
     "privileged": pa.bool_(),
@@ -66,18 +66,18 @@ class Evaluation:
     """What the folder of an evaluation holds."""
 
     manifest: Manifest
-    records: dict[str, dict[str, Rollout]]  # by environment and agent; those whose tasks are all played
+    records: dict[str, dict[str, Rollout]]  # by environment and agent, for those whose tasks are all played
     task_hashes: dict[str, dict[str, str | None]]  # sha256 of each block of tasks, by environment and "first-stop"
     missing: tuple[Cell, ...] = ()  # cells not played yet
     failures: tuple[str, ...] = ()  # why, of those that this process tried
 
     @property
     def looks(self) -> dict[str, Look]:
-        """How agents look in figures: the same whichever of them are shown."""
+        """The agents' styles in figures, the same whichever agents are shown."""
         return looks({agent: agent in self.manifest["privileged"] for agent in self.manifest["agents"]})
 
     def only(self, agents: Sequence[str]) -> "Evaluation":
-        """Return the records of these agents alone, in this order."""
+        """Return the records of only these agents, in this order."""
         if isinstance(agents, str) or not agents:
             raise InputError(f"agents must name at least one of the evaluation's, got {agents!r}")
         chosen = [check_choice("agent", agent, self.manifest["agents"]) for agent in agents]
@@ -86,10 +86,10 @@ class Evaluation:
         return replace(self, records={env: each for env, each in records.items() if each}, missing=missing)
 
     def to_pandas(self, steps: bool = False) -> "pd.DataFrame":
-        """Return a data frame with a row for each environment, agent and task: its reward and regrets in all.
+        """Return a data frame with a row for each environment, agent and task: its total reward and regrets.
 
         Args:
-            steps: A row for each decision instead, with ``step``, from 1, and ``action``.
+            steps: Return a row for each decision instead, with ``step``, from 1, and ``action``.
         """
         from gents_gym.evaluation.frames import records_frame  # pandas is optional
 
@@ -101,9 +101,9 @@ class Evaluation:
         ``figure.savefig("regret.pdf")`` writes it to a file.
 
         Args:
-            regrets: A panel for each of these ("oracle", "expected", "best", "reward"), or of ("all",); none: the one
+            regrets: A panel for each of these ("oracle", "expected", "best", "reward"), or ("all",); empty: the one
                 that matters most.
-            env: Which environment's; None: the only one's.
+            env: The environment to draw; None: the only one.
         """
         from gents_gym.evaluation.pictures import regret_figure  # Matplotlib is heavy
 
@@ -133,7 +133,7 @@ def cell_bytes(cell: Cell, record: Rollout, tasks: str | None) -> bytes:
     Args:
         cell: What was played.
         record: What happened.
-        tasks: The sha256 of the block of tasks, where the environment has tables.
+        tasks: The sha256 of the block of tasks, if the environment has tables.
     """
     n_tasks = len(record.actions)
     columns = {
@@ -154,12 +154,12 @@ def cell_bytes(cell: Cell, record: Rollout, tasks: str | None) -> bytes:
 def _lists(steps: np.ndarray) -> pa.Array:
     offsets = np.arange(0, steps.size + 1, steps.shape[1], dtype=np.int32)
     values = pa.array(steps.ravel())
-    # Parquet's own name for what is in a list, so that a table that is read and written again is the same.
+    # Parquet's own name for the items of a list, so that a table that is read and written again stays the same.
     return pa.ListArray.from_arrays(offsets, values, type=pa.list_(pa.field("element", values.type)))
 
 
 def _record(table: pa.Table) -> Rollout:
-    """Return what a cell's table tells; sums over steps are done in double precision."""
+    """Return the record in a cell's table; sums over steps are computed in double precision."""
 
     def steps(name: str, dtype: Any) -> np.ndarray:
         return pc.list_flatten(table[name]).to_numpy().reshape(len(table), -1).astype(dtype)
@@ -184,7 +184,7 @@ def _time_path(out: Path, cell: Cell) -> Path:
 
 
 def write_cell(out: Path, cell: Cell, data: bytes, seconds: float) -> None:
-    """Write a finished cell; its own file comes last, and with it the cell is done."""
+    """Write a finished cell; its own file is written last and marks the cell as done."""
     for path in (_time_path(out, cell), _cell_path(out, cell)):
         own_folder(path.parent)
     write_made(_time_path(out, cell), json_bytes({"format": FORMAT, "cell": cell.name, "seconds": seconds}))
@@ -192,11 +192,11 @@ def write_cell(out: Path, cell: Cell, data: bytes, seconds: float) -> None:
 
 
 def write_made(path: Path, data: bytes) -> None:
-    """Write a file of the folder, whole, or raise with what to do."""
+    """Write a file of the folder whole, or raise with advice."""
     try:
         write_whole(path, data)
     except OSError as error:
-        rule = "what was written stays, and the same command goes on from it"
+        rule = "what was written stays, and the same command continues from it"
         raise InputError(f"'{path}' cannot be written ({error.strerror or error}); {rule}") from error
 
 
@@ -220,7 +220,7 @@ def _read_cell(path: Path) -> tuple[Cell, pa.Table, str | None]:
 
 
 def _check_table(table: pa.Table, cell: Cell, has_regret: bool) -> None:
-    """Raise a ValueError unless the columns are a cell's, its tasks in order, and all lists of one length."""
+    """Raise a ValueError unless the columns are a cell's, its tasks are in order, and all lists have one length."""
     kinds = {field.name: field.type for field in table.schema}
     names = [name.removeprefix("regret_") for name in kinds if name.startswith("regret_")]
     numbers = {f"regret_{name}": pa.list_(ELEMENT) for name in names}
@@ -251,10 +251,10 @@ def _read_time(path: Path) -> float:
 
 @contextmanager
 def open_folder(out: str | Path, manifest: Manifest) -> Iterator[tuple[Path, Manifest]]:
-    """Hold the folder, ready for the cells of ``manifest``; yield it with the manifest of all that it is to hold.
+    """Hold the folder for the cells of ``manifest``; yield it with the manifest of everything that it will hold.
 
-    It is new or empty, or holds a run that differs in no more than its environments, agents, their code and weights,
-    and number of tasks, and nothing else; of any other nothing is touched. A lost manifest is made again.
+    The folder must be new or empty, or hold only a run that differs in nothing but environments, agents, their code and
+    weights, and the number of tasks; any other folder is refused unchanged. A lost manifest is made again.
     """
     out = as_path("out", out)
     if not any(os.path.exists(out / name) for name in ("manifest.json", "cells")):  # a name may be none at all
@@ -296,15 +296,15 @@ def _check_same_run(out: Path, there: Manifest, here: Manifest) -> None:
 
 
 def _check_files(out: Path, manifest: Manifest) -> None:
-    """Raise, naming the file, where the folder holds one that is not whole or not of this run."""
+    """Raise, naming the file, if the folder holds one that is not whole or not of this run."""
     for path in sorted(out.rglob("*")):
         place = path.relative_to(out).as_posix()
         if path.is_symlink():
             raise foreign(path)
         if path.is_dir() or is_part(path):
-            continue  # the latter is a killed writer's
+            continue  # the latter is left by a killed writer
         if place.startswith("report/"):
-            continue  # made of the results, and watched by who makes it
+            continue  # derived from the results, and checked by the code that makes it
         if fnmatch(place, "cells/*.parquet"):
             read_exactly(path)
             if _read_cell(path)[0].run != manifest["run"]:
@@ -324,13 +324,13 @@ def _check_files(out: Path, manifest: Manifest) -> None:
 
 
 def load_results(out: str | Path) -> Evaluation:
-    """Return what was found, from the files alone; agents with tasks left to play are not in the records."""
+    """Return the results, read from the files; agents with tasks left to play are not in the records."""
     out = as_path("out", out)
     return _load(out, _read_manifest(out))[0]
 
 
 def finish(out: Path, manifest: Manifest) -> Evaluation:
-    """Write what follows from the cells, the results in one file and the tasks' hashes; remove figures of others."""
+    """Write what is derived from the cells: all results in one file and the tasks' hashes; remove outdated figures."""
     found, tables = _load(out, manifest)
     files = {}
     if tables:
@@ -344,7 +344,7 @@ def finish(out: Path, manifest: Manifest) -> Evaluation:
     for path in out.iterdir():
         figure, made = FIGURE.fullmatch(path.name), path.name in ("results.parquet", "tasks.json")
         if (figure and not same) or (made and path.name not in files):
-            path.unlink()  # made of what an earlier command asked for
+            path.unlink()  # made for an earlier command
     for name, data in files.items():
         write_made(out / name, data)
     return found
@@ -358,7 +358,7 @@ def figure_name(env: str, manifest: Manifest) -> str:
 
 
 def cell_seconds(out: Path, cell: Cell) -> float:
-    """Return what the agent itself took in a cell; NaN if that is not known."""
+    """Return the agent's own seconds in a cell; NaN if they are not known."""
     path = _time_path(out, cell)
     return _read_time(path) if path.exists() else np.nan
 
@@ -378,7 +378,8 @@ def _load(out: Path, manifest: Manifest) -> tuple[Evaluation, list[pa.Table]]:
             if hashes.setdefault(cell.env, {}).setdefault(f"{cell.first}-{cell.stop}", task_hash) != task_hash:
                 raise InputError(f"'{_cell_path(out, cell)}' was played on other tasks than the other agents' cells")
             pieces = parts.setdefault(cell.pair, [])
-            stream = f"{cell.env}, seed {cell.run['seed']}, {cell.run['split']} split"  # for one without tables
+            # For an environment without tables.
+            stream = f"{cell.env}, seed {cell.run['seed']}, {cell.run['split']} split"
             pieces.append(replace(_record(table), seconds=cell_seconds(out, cell), tasks=(task_hash or stream,)))
             if pieces[0].regret.keys() != pieces[-1].regret.keys():
                 raise foreign(_cell_path(out, cell))

@@ -42,7 +42,7 @@ def predict_linear(coefficients: np.ndarray, contexts: np.ndarray) -> np.ndarray
 
     Contexts (B, T, D) give (B, T, A), and (B, D) give (B, 1, A).
     """
-    # the product converts it, which is cheaper than converting it here
+    # The product converts it, which is cheaper than converting it here.
     single = getattr(contexts, "dtype", None) == np.float32
     size, dtype = coefficients.shape[2] - 1, np.float32 if single else np.float64
     contexts = check_contexts(contexts, len(coefficients), size, dtype)

@@ -67,7 +67,7 @@ class Watched:
     again: list[np.ndarray] = field(default_factory=list)  # the twin's probabilities, (B, A) each
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Face B new tasks; the teacher's generators stay its own."""
+        """Start B new tasks; the teacher's generators stay its own."""
         self._n_actions, self._left = info.n_actions, info.horizon or 1
         self._held = BeliefHolder(self.model, info, [rng.spawn(1)[0] for rng in rngs])
         if self.twin is not None:
