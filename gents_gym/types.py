@@ -611,15 +611,15 @@ class Belief(Protocol):
         ...
 
     def add(self, action_features: np.ndarray) -> None:
-        """Add actions with features (B, n, F), which nothing is observed of."""
+        """Add actions with features (B, n, F), without observations."""
         ...
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return all that was observed and concluded as plain arrays."""
+        """Return everything that was observed and inferred as plain arrays."""
         ...
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Take a state that :meth:`state` returned in the place of the present one."""
+        """Replace the state with one that :meth:`state` returned."""
         ...
 
 
@@ -650,14 +650,14 @@ class LooksAhead(Protocol):
         contexts: str | None = None,
         actions: np.ndarray | None = None,
     ) -> Outlook:
-        """Return what further observations would be worth.
+        """Return the value of further observations.
 
         Args:
             context: The current contexts, (B, D).
             counts: Numbers of observations, rising, (n,).
             size: C, contexts that are imagined.
             contexts: Where they come from, as in :meth:`Belief.complete`.
-            actions: The only actions that there are, (B, n), which the outlook is of; None: all A.
+            actions: The actions that exist, (B, n); the outlook covers only these. None: all A.
         """
         ...
 

@@ -1,1 +1,1 @@
-"""Sequence models p_θ and the exact p*: histories of one action in, probabilities of its next outcome out."""
+"""Holds the sequence models p_θ and the exact p*, which predict an action's next outcome from its history."""

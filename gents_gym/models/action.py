@@ -1,4 +1,4 @@
-"""The adapter that makes a whole model of the three methods of a per-action one."""
+"""Adapts a per-action model with three methods to the full model protocol."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from gents_gym.types import ActionModel, TaskInfo
 
 @dataclass(frozen=True)
 class PerAction:
-    """A model of ``start``, ``predict`` and ``append``.
+    """A model made from ``start``, ``predict`` and ``append`` of an inner model.
 
-    The inner model may also have a ``likelihood`` (binary outcomes if not), a ``bank`` of contexts (n, D), without
-    which imagined contexts are the task's own, and the methods ``context_features`` and ``action_context_features`` of
-    :class:`gents_gym.types.Model`.
+    The inner model may also have a ``likelihood`` (without it, outcomes are binary), a ``bank`` of contexts (n, D)
+    (without it, imagined contexts are the task's own), and the methods ``context_features`` and
+    ``action_context_features`` of :class:`gents_gym.types.Model`.
     """
 
     model: ActionModel

@@ -1,4 +1,4 @@
-"""Where the actions and contexts of imagined tasks come from: the banks that a model keeps, or a task distribution."""
+"""Provides the actions and contexts of imagined tasks, from the banks that a model keeps or a task distribution."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 from gents_gym.checks import InputError, check_array, check_choice, check_number
 from gents_gym.types import TaskDistribution
 
-LAWS = ("bank", "seen")  # of contexts, beside numbers
+LAWS = ("bank", "seen")  # named laws of contexts; numbers are laws too
 
 
 class Source(Protocol):
@@ -36,9 +36,10 @@ class Source(Protocol):
 class Banks:
     """Training actions and contexts that a model keeps; a task's actions are distinct.
 
-    Contexts follow ``law``. "bank" draws each from the bank. "seen" draws from the model's urn: after t contexts, the
-    next is one of them with probability t / (α + t), else one of the bank. A number s mixes two of the bank around
-    its mean, √(1 - s²) X̄ + s X, where X̄ is the task's own: 0 makes a task's contexts all the same.
+    Contexts follow ``law``. "bank" draws each context from the bank. "seen" draws from the model's urn: after t
+    contexts, the next is one of them with probability t / (α + t), otherwise one of the bank. A number s mixes two
+    contexts of the bank around its mean, √(1 - s²) X̄ + s X, where X̄ is fixed for each task; with s = 0, all contexts
+    of a task are the same.
     """
 
     actions: np.ndarray  # (n, F)
@@ -69,7 +70,7 @@ class Banks:
 
 
 def _recur(picks: np.ndarray, alpha: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the picks of an urn: after t of them, the next is an earlier one with probability t / (α + t)."""
+    """Return picks from an urn: after t picks, the next is an earlier one with probability t / (α + t)."""
     recurs, which = rng.random((2, len(picks)))
     for t in range(1, len(picks)):
         if recurs[t] * (alpha + t) < t:
@@ -78,11 +79,11 @@ def _recur(picks: np.ndarray, alpha: float, rng: np.random.Generator) -> np.ndar
 
 
 def read_banks(model: Any, name: Any, contexts: str | float | None) -> Banks:
-    """Return what a model keeps, or raise unless it keeps actions and contexts.
+    """Return the banks that a model keeps, or raise unless it keeps actions and contexts.
 
     Args:
         model: The model.
-        name: What it is called, for the errors.
+        name: Its name, for the errors.
         contexts: The law of contexts: "bank", "seen" or a number in [0, 1]; None: "seen".
     """
     actions, bank = (_read_bank(model, name, kept) for kept in ("action_bank", "bank"))
@@ -105,7 +106,7 @@ def _read_bank(model: Any, name: Any, bank: str) -> np.ndarray:
 
 
 def context_law(contexts: str | float | None, alpha: float) -> str | float:
-    """Return the law that ``contexts`` names, one name for each: an urn of the bank alone, and 1, are "bank"."""
+    """Return one name for each law: "bank" also for 1 and for an urn that only draws from the bank."""
     if contexts is None or contexts == "seen":
         return "seen" if alpha < math.inf else "bank"
     if isinstance(contexts, str):
@@ -117,7 +118,7 @@ def context_law(contexts: str | float | None, alpha: float) -> str | float:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Actions and contexts as a task distribution draws them to learn from: other ones for every task."""
+    """Actions and contexts drawn by a task distribution from its training split, new ones for every task."""
 
     distribution: TaskDistribution
     sizes: tuple[int, int]  # F and D

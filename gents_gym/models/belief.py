@@ -1,4 +1,4 @@
-"""The belief of per-action models: three methods of a model become all the verbs that agents use."""
+"""Builds the belief of a per-action model: it turns the model's three methods into all those that agents use."""
 
 import copy
 from collections.abc import Iterator, Sequence
@@ -21,9 +21,9 @@ from gents_gym.types import ActionModel, Completion, Feedback, Outlook, TaskInfo
 
 
 class Kernel(Protocol):
-    """How a kind of model works on the states of B·A actions; action a of task b has row b·A + a.
+    """What a kind of model does with the states of B·A actions; action a of task b has row b·A + a.
 
-    "Rows" are contexts in the form in which the kernel reads them; each context is mapped to its row once.
+    "Rows" are contexts in the form that the kernel reads; each context is mapped to its row once.
     """
 
     def rows(self, contexts: np.ndarray) -> np.ndarray:
@@ -31,7 +31,7 @@ class Kernel(Protocol):
         ...
 
     def features(self, rows: np.ndarray) -> np.ndarray | None:
-        """Return the context features among the entries of rows; None if the model has none."""
+        """Return the part of rows that is context features; None if the model has none."""
         ...
 
     def predict(self, state: Any, contexts: np.ndarray) -> np.ndarray:
@@ -45,12 +45,12 @@ class Kernel(Protocol):
     def look_ahead(
         self, state: Any, row: np.ndarray, rows: np.ndarray, counts: np.ndarray, info: TaskInfo
     ) -> Outlook | None:
-        """Return what further observations would be worth; None if there is no quicker way than forks.
+        """Return the value of further observations; None if there is no faster way than forks.
 
         Args:
             state: The state of B·A actions.
-            row: The current context's, (B, K).
-            rows: Those of imagined contexts, (B, C, K).
+            row: The row of the current context, (B, K).
+            rows: The rows of imagined contexts, (B, C, K).
             counts: Numbers of observations, rising, (n,).
             info: What is known of the tasks.
         """
@@ -59,7 +59,7 @@ class Kernel(Protocol):
     def absorb(
         self, state: Any, task: np.ndarray, action: np.ndarray, rows: np.ndarray, outcome: np.ndarray, shape: Any
     ) -> Any:
-        """Return the state with n outcomes appended, at most one per task; it may be the same object, changed.
+        """Return the state with n outcomes appended, at most one per task; it may be the same object, modified.
 
         Args:
             state: The state of B·A actions.
@@ -74,9 +74,9 @@ class Kernel(Protocol):
     def generate(
         self, state: Any, rows: np.ndarray, played: np.ndarray, seen: np.ndarray, noise: np.ndarray
     ) -> np.ndarray:
-        """Return tables (B, T', A) with every missing outcome drawn, one row after the other; the state stays as it is.
+        """Return tables (B, T', A) with every missing outcome drawn, row by row; the state stays unchanged.
 
-        The last row is NaN, or infinite, for an action of which any prediction was: outcomes need not show it.
+        The last row is NaN or infinite for an action if any of its predictions was, since outcomes need not show this.
 
         Args:
             state: The state of B·A actions after all that was observed.
@@ -90,7 +90,7 @@ class Kernel(Protocol):
 
 @runtime_checkable
 class HasKernel(Protocol):
-    """A model that brings a kernel of its own."""
+    """A model with its own kernel."""
 
     def kernel(self) -> Kernel:
         """Return the kernel."""
@@ -98,7 +98,7 @@ class HasKernel(Protocol):
 
 
 class RowByRow:
-    """The kernel of any per-action model: its own three methods, one row of all actions at a time."""
+    """The kernel of any per-action model: it calls the model's three methods, one row of all actions at a time."""
 
     def __init__(self, model: ActionModel, likelihood: Likelihood = BERNOULLI) -> None:
         self._model, self._likelihood = model, likelihood
@@ -110,7 +110,7 @@ class RowByRow:
             return self._model.start(self._given(action_features))
 
     def try_out(self, action_features: np.ndarray, context_dim: int) -> None:
-        """Raise unless the three methods answer in the right shapes, for actions (N, F) and one row of each."""
+        """Raise unless the three methods return the right shapes, for actions (N, F) and one row of each."""
         size = len(action_features)
         contexts = np.tile(np.linspace(-1, 1, context_dim, dtype=np.float32), (size, 1))  # (N, D)
         outcomes = np.full(size, 0 if self._likelihood.support is None else self._likelihood.support[0], np.float32)
@@ -129,7 +129,7 @@ class RowByRow:
         except InputError:
             raise
         except Exception as error:
-            rule = f"model must answer {verb} for {size} actions with contexts of {context_dim} entries"
+            rule = f"model must support {verb} for {size} actions with contexts of {context_dim} entries"
             raise InputError(f"{rule}, got {type(error).__name__}: {error}") from error
 
     def rows(self, contexts: np.ndarray) -> np.ndarray:
@@ -137,7 +137,7 @@ class RowByRow:
         return contexts
 
     def features(self, rows: np.ndarray) -> np.ndarray | None:
-        """Return the model's features of the contexts; None if it names none."""
+        """Return the model's features of the contexts; None if it has none."""
         return ask_optional(self._model, "context_features", rows)
 
     def predict(self, state: Any, contexts: np.ndarray) -> np.ndarray:
@@ -149,7 +149,7 @@ class RowByRow:
         return np.stack([part.reshape(shape) for part in found], axis=1)
 
     def variance(self, state: Any, contexts: np.ndarray, info: TaskInfo) -> np.ndarray | None:
-        """Return None: the model's three methods do not tell what they are unsure of."""
+        """Return None: the model's three methods give no variances."""
         return None
 
     def look_ahead(
@@ -188,7 +188,7 @@ class RowByRow:
         return table
 
     def _parameters(self, state: Any, context: np.ndarray, n_actions: int) -> np.ndarray:
-        """Return what the model predicts for tasks of A actions, as an array (N, ...) in double precision."""
+        """Return the model's predictions for tasks of A actions, as an array (N, ...) in double precision."""
         with torch.no_grad():
             found = self._model.predict(state, self._given(context))
         found = np.asarray(found.numpy() if isinstance(found, torch.Tensor) else found, np.float64)
@@ -208,9 +208,9 @@ class RowByRow:
 class ActionBelief:
     """The belief of a per-action model: the states of all actions' histories, and the rows decided so far.
 
-    Of each action, what was observed comes first, then every missing outcome in the order of the rows, each drawn
-    given all before it (algorithm "Posterior sampling via autoregressive generation"). States carry what was
-    observed, so a decision appends only what is new.
+    For each action, observed outcomes come first, then every missing outcome in the order of the rows, each drawn given
+    all before it (algorithm "Posterior sampling via autoregressive generation"). States include what was observed, so a
+    decision appends only what is new.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class ActionBelief:
             model: The model.
             info: What is known of the tasks.
             rngs: One generator per task.
-            bank: Training contexts (n, D) to draw from; None: there are none.
+            bank: Training contexts (n, D) to draw from, or None.
             alpha: Mass of the bank in the urn of the context model "seen", in contexts.
             likelihood: What the model's outcomes are.
         """
@@ -241,7 +241,7 @@ class ActionBelief:
         self._kernel: Kernel = model.kernel() if isinstance(model, HasKernel) else general
         if self._kernel is general:
             general.try_out(features[0], info.context_dim)
-        # Task by task: products round differently for other numbers of rows.
+        # Task by task, because products round differently for other numbers of rows.
         self._state = map_tree(_join, *(self._start(task) for task in features))
         bank = np.zeros((0, info.context_dim), np.float32) if bank is None else bank
         self._bank = check_array("the model's bank", bank, "(n, D)", (-1, info.context_dim))
@@ -250,7 +250,7 @@ class ActionBelief:
         self._ledger = Ledger(info, self._kernel.rows)
 
     def expected(self, contexts: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray:
-        """Return mean rewards, (B, D) to (B, A), or (B, C, D) to (B, C, A); of ``actions`` (B, n) alone if given."""
+        """Return mean rewards, (B, D) to (B, A), or (B, C, D) to (B, C, A); only for ``actions`` (B, n) if given."""
         found = self._kernel.predict(self._states(actions), self._ledger.check_contexts(contexts))
         means = self._likelihood.expected_reward(self._info.reward_fn, found)
         return means if np.ndim(contexts) == 3 else means[:, 0]
@@ -265,9 +265,9 @@ class ActionBelief:
         self._ledger.decide(context, action)
 
     def observe(self, feedback: Feedback) -> None:
-        """Learn outcomes of open rows; of one task, those that come first in ``feedback`` are appended first.
+        """Learn outcomes of open rows; the outcomes of one task are appended in the order of ``feedback``.
 
-        A model whose rows have an order is run again with an action's rows if one of them comes late.
+        If the model's rows have an order and one comes late, the model is run again on all rows of that action.
         """
         task, decision, _ = self._ledger.arrive(feedback, self._likelihood)
         if not len(task):
@@ -278,7 +278,7 @@ class ActionBelief:
         self._absorb(task, decision)
 
     def _absorb(self, task: np.ndarray, decision: np.ndarray) -> None:
-        """Append the rows of decisions (n,) of tasks (n,), one of a task after the other."""
+        """Append the rows of decisions (n,) of tasks (n,); those of one task one at a time."""
         ledger, shape = self._ledger, (len(self._info), self._info.n_actions)
         for part in rounds(task):
             at = task[part], decision[part]
@@ -286,12 +286,12 @@ class ActionBelief:
             self._state = self._kernel.absorb(self._state, *given)
 
     def _rewind(self, task: np.ndarray, decision: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Start actions again that have later rows than these; return the rows to append, in the order of decisions."""
+        """Restart actions that have later rows than these; return the rows to append, in the order of decisions."""
         n_actions, seen = self._info.n_actions, self._ledger.seen[:, : self._ledger.time]
         own = task * n_actions + self._ledger.actions[task, decision]
         new = np.zeros(seen.shape, np.bool_)
         new[task, decision] = True
-        latest = np.full(len(seen) * n_actions, -1)  # the last row of each action that was appended before
+        latest = np.full(len(seen) * n_actions, -1)  # the last row of each action that was already appended
         tasks, times = np.nonzero((seen >= 0) & ~new)
         np.maximum.at(latest, tasks * n_actions + seen[tasks, times], times)
         late = np.unique(own[decision < latest[own]])
@@ -339,7 +339,7 @@ class ActionBelief:
         contexts: str | None = None,
         actions: np.ndarray | None = None,
     ) -> Outlook:
-        """Return what further observations would be worth; see :class:`gents_gym.types.LooksAhead`."""
+        """Return the value of further observations; see :class:`gents_gym.types.LooksAhead`."""
         check_integer("size", size, 1)
         check_contexts(contexts)
         ledger = self._ledger
@@ -366,7 +366,7 @@ class ActionBelief:
         return other
 
     def add(self, action_features: np.ndarray) -> None:
-        """Add actions with features (B, n, F), which nothing is observed of."""
+        """Add actions with features (B, n, F), without observations."""
         info, n_tasks = self._info, len(self._info)
         size = np.shape(info.action_features)[2]
         new = check_array("action_features", action_features, "(B, n, F)", (n_tasks, -1, size))
@@ -390,12 +390,12 @@ class ActionBelief:
         self._ledger.forget(rows)
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return all that was observed and concluded as plain arrays."""
+        """Return everything that was observed and inferred as plain arrays."""
         leaves = (np.asarray(leaf).copy() for leaf in tree_leaves(self._state))
         return {**self._ledger.state(), **{f"state.{i}": leaf for i, leaf in enumerate(leaves)}}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Take a state that :meth:`state` returned in the place of the present one."""
+        """Replace the state with one that :meth:`state` returned."""
         own = {f"state.{i}": leaf for i, leaf in enumerate(tree_leaves(self._state))}
         if state.keys() != (names := {*KEPT, *own}):
             raise InputError(f"state must have {', '.join(sorted(names))}, got {', '.join(sorted(state))}")
@@ -408,9 +408,9 @@ class ActionBelief:
     def _observe_apart(
         self, actions: np.ndarray | None, places: np.ndarray, outcomes: np.ndarray
     ) -> Iterator[np.ndarray]:
-        """Yield predictions after imagined outcomes, as :func:`find_outlook` asks; only the action's own change."""
+        """Yield predictions after imagined outcomes, as :func:`find_outlook` needs; only the action's own change."""
         n_tasks, n_actions, n = outcomes.shape
-        own = np.repeat(np.arange(n_tasks * n_actions), n)  # each action's state, once for each outcome
+        own = np.repeat(np.arange(n_tasks * n_actions), n)  # each action's state, repeated for each outcome
         task, alone = own // n_actions, np.zeros(len(own), np.int64)
         given = (self._ledger.rows[task, self._ledger.time], outcomes.reshape(-1).astype(np.float32), (len(own), 1))
         state = self._kernel.absorb(
@@ -427,7 +427,7 @@ class ActionBelief:
             yield after
 
     def _imagine(self, count: int, draws: int, contexts: str | None, kept: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return so many imagined contexts behind the first ``kept`` of the task itself, and their rows."""
+        """Return the first ``kept`` contexts of the task itself followed by imagined ones, and their rows."""
         bank = Bank(self._bank, self._bank_rows, self._alpha)
         return imagine(self._ledger, bank, contexts, count, draws, self._rngs, kept)
 
@@ -440,15 +440,15 @@ class ActionBelief:
         return map_tree(lambda part: part[rows], self._state)
 
     def _columns(self, actions: np.ndarray | None) -> tuple[Any, np.ndarray, int]:
-        """Return the states, the observed actions (B, t) and the number of the columns that are asked for."""
+        """Return the states, the observed actions (B, t) and the number of the requested columns."""
         n_tasks, n_all = len(self._info), self._info.n_actions
         seen = self._ledger.seen[:, : self._ledger.time]
         if actions is None:
             return self._state, seen, n_all
         state = self._states(actions)
-        place = np.full((n_tasks, n_all + 1), -1)  # where an action stands among the columns; -1: it does not
+        place = np.full((n_tasks, n_all + 1), -1)  # the column of an action; -1: it has none
         np.put_along_axis(place, actions, np.arange(actions.shape[1])[None], axis=1)
-        return state, np.take_along_axis(place, seen, axis=1), actions.shape[1]  # -1 finds the last entry, a -1
+        return state, np.take_along_axis(place, seen, axis=1), actions.shape[1]  # -1 finds the last entry, which is -1
 
     def _generate(self, state: Any, rows: np.ndarray, seen: np.ndarray, draws: int, n_actions: int) -> np.ndarray:
         """Return generated tables (B, M, T', A) over rows (B·M, T', K), the first of which may have observed cells."""
@@ -467,7 +467,7 @@ class ActionBelief:
     def _observed(self, seen: np.ndarray, end: int, draws: int, n_actions: int) -> tuple[np.ndarray, np.ndarray]:
         """Return tables (B, M, T', A) of the observed outcomes, and weights that are 0 in the other earlier cells."""
         t = seen.shape[1]
-        # An action's rows lie side by side, as fits read them.
+        # An action's rows are contiguous, as fits read them.
         table, weights = np.zeros((2, len(seen), draws, n_actions, end), np.float32).swapaxes(3, 4)
         weights[:, :, t:] = 1
         known = (seen[..., None] == np.arange(n_actions)).astype(np.float32)  # (B, t, A)
@@ -488,7 +488,7 @@ def check_state(verb: str, state: Any, size: int) -> None:
 
 
 def check_columns(actions: Any, n_tasks: int, n_actions: int) -> np.ndarray:
-    """Return ``actions`` (B, n), or raise unless they are actions of each task, at least one, none of them twice."""
+    """Return ``actions`` (B, n), or raise unless they are different actions of each task, at least one."""
     try:
         actions = np.asarray(actions)
     except ValueError:  # a ragged list
@@ -506,7 +506,7 @@ def check_columns(actions: Any, n_tasks: int, n_actions: int) -> np.ndarray:
 
 
 def check_tasks(tasks: Any, n_tasks: int) -> np.ndarray:
-    """Return ``tasks`` (n,), or raise unless they are numbers of the B tasks, at least one."""
+    """Return ``tasks`` (n,), or raise unless they are indices of the B tasks, at least one."""
     tasks = np.asarray(tasks)
     if tasks.ndim != 1 or tasks.dtype.kind not in "iu" or not len(tasks):
         raise InputError(f"tasks must be whole numbers of shape (n,), at least one, got {tasks.dtype}{tasks.shape}")
@@ -516,13 +516,13 @@ def check_tasks(tasks: Any, n_tasks: int) -> np.ndarray:
 
 
 def ask_optional(model: Any, method: str, *arrays: np.ndarray) -> np.ndarray | None:
-    """Return what a method answers that a per-action model may have; None if it has none."""
+    """Return the result of an optional method of a per-action model; None if it has no such method."""
     found = getattr(model, method, None)
     return None if found is None else found(*arrays)
 
 
 def check_likelihood(likelihood: Likelihood, info: TaskInfo) -> None:
-    """Raise unless the tasks' outcomes are such as the model knows."""
+    """Raise unless the tasks' outcomes are of the model's kind."""
     if not isinstance(likelihood, Likelihood):
         rule = "the model's likelihood must be a Bernoulli, Gaussian or Categorical of gents_gym"
         raise InputError(f"{rule}, got {likelihood!r}")
@@ -531,12 +531,12 @@ def check_likelihood(likelihood: Likelihood, info: TaskInfo) -> None:
 
 
 def _owners(seen: np.ndarray, n_actions: int) -> np.ndarray:
-    """Return the number b·A + a of the action that was observed in each row, (B, t); -1 for none."""
+    """Return the index b·A + a of the action that was observed in each row, (B, t); -1 for none."""
     return np.where(seen >= 0, np.arange(len(seen))[:, None] * n_actions + seen, -1)
 
 
 def _put(part: Any, rows: np.ndarray, values: Any) -> Any:
-    """Return a copy with other values in some rows."""
+    """Return a copy with some rows replaced."""
     part = part.clone() if isinstance(part, torch.Tensor) else part.copy()
     part[rows] = values
     return part

@@ -1,4 +1,4 @@
-"""What categorical outcomes say of a filter's predictors, compiled: a rule's nodes are weighed, in lanes of actions."""
+"""Updates a filter's predictors given categorical outcomes by weighting a rule's nodes; compiled for many actions."""
 
 import numpy as np
 from numba import njit
@@ -6,7 +6,8 @@ from numba import njit
 from gents_gym.models.moments_kernel import LEAST_SPREAD
 from gents_gym.numerics.series import decay32
 
-CONTRACT = {"contract"}  # estimated quotients and roots would differ between whole registers and what is left over
+# All of fast-math would estimate quotients and roots, differently in full registers and in the remainder.
+CONTRACT = {"contract"}
 
 _ZERO, _ONE, _LEAST = np.float32(0), np.float32(1), np.float32(LEAST_SPREAD)
 
@@ -15,7 +16,7 @@ _ZERO, _ONE, _LEAST = np.float32(0), np.float32(1), np.float32(LEAST_SPREAD)
 def react_categorical(wide, draws, nodes, shares, s, v, d, y, counts, gain, weight, room, chance):  # type: ignore[no-untyped-def]
     """Set gain and weight for outcomes y, and d to d·L⁻ᵀ; with ``draws``, uniform numbers become outcomes first.
 
-    v becomes L, its lower root; ``chance`` (n·C) the probabilities of nodes and outcomes together.
+    v becomes L, its lower root; ``chance`` (n·C) becomes the joint probabilities of nodes and outcomes.
     """
     q = len(s)
     total, own = room[0], room[1]
@@ -69,7 +70,7 @@ def react_categorical(wide, draws, nodes, shares, s, v, d, y, counts, gain, weig
 
 @njit(cache=True, fastmath=CONTRACT, error_model="numpy")
 def _spoil(wide, s, v, y):  # type: ignore[no-untyped-def]
-    """Make y NaN where a moment of the predictors is not finite: comparisons below would not show it."""
+    """Set y to NaN if a moment of the predictors is not finite, which the comparisons below would not show."""
     for sj in s:
         for a in range(wide):
             y[a] += _ZERO * sj[a]
@@ -80,7 +81,7 @@ def _spoil(wide, s, v, y):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, fastmath=CONTRACT, error_model="numpy")
 def _take_root(wide, v, q):  # type: ignore[no-untyped-def]
-    """Replace the lower half of v by its root L; pivots that rounding made too small are ``LEAST_SPREAD``."""
+    """Replace the lower half of v with its root L; pivots that are too small become ``LEAST_SPREAD``."""
     for j in range(q):
         for i in range(j + 1):
             left = v[j * q + i]
@@ -109,7 +110,7 @@ def _divide(wide, lower, d, q):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, fastmath=CONTRACT, error_model="numpy")
 def _weigh_nodes(wide, nodes, shares, s, lower, chance, predictors, top):  # type: ignore[no-untyped-def]
-    """Set the probabilities of nodes and outcomes together, w_i softmax(0, s + Lz_i)."""
+    """Set the joint probabilities of nodes and outcomes, w_i softmax(0, s + Lz_i)."""
     q = len(s)
     for i in range(len(nodes)):
         for a in range(wide):
@@ -147,7 +148,7 @@ def _weigh_nodes(wide, nodes, shares, s, lower, chance, predictors, top):  # typ
 
 @njit(cache=True, fastmath=CONTRACT, error_model="numpy")
 def _draw(wide, chance, n_outcomes, y, uniform, ceiling):  # type: ignore[no-untyped-def]
-    """Replace uniform numbers y by outcomes: how many of the cumulated probabilities they reach; NaN stays NaN."""
+    """Replace uniform numbers y with outcomes: the number of cumulated probabilities that they reach; NaN stays NaN."""
     for a in range(wide):
         uniform[a], ceiling[a] = y[a], _ZERO
         y[a] *= _ZERO

@@ -1,4 +1,4 @@
-"""The belief of models of coefficients: a posterior becomes all the verbs that agents use."""
+"""Builds the belief of models of coefficients: it turns a posterior into all the methods that agents use."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ from gents_gym.types import Completion, Feedback, TaskInfo
 
 
 class CoefficientModel(Protocol):
-    """A model whose outcomes are regressions on rows, with coefficients that it has a posterior of."""
+    """A model whose outcomes are regressions on rows, with a posterior of the coefficients."""
 
     @property
     def likelihood(self) -> Likelihood:
@@ -29,7 +29,7 @@ class CoefficientModel(Protocol):
         ...
 
     def posterior(self, action_features: np.ndarray, ledger: Ledger) -> Posterior:
-        """Return the posterior of B·A actions (B, A, F) that nothing is observed of yet."""
+        """Return the posterior of B·A actions (B, A, F) without observations."""
         ...
 
     def context_features(self, contexts: np.ndarray) -> np.ndarray | None:
@@ -38,7 +38,7 @@ class CoefficientModel(Protocol):
 
 
 class CoefficientBelief(ABC):
-    """The belief of a model of coefficients: their posterior given all that was observed in B tasks."""
+    """The belief of a model of coefficients: their posterior given everything that was observed in B tasks."""
 
     def __init__(self, model: CoefficientModel, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Start with empty histories."""
@@ -83,7 +83,7 @@ class CoefficientBelief(ABC):
         contexts: str | None = None,
         actions: np.ndarray | None = None,
     ) -> Completion:
-        """Return completed tables: coefficients from their posterior, then the missing outcomes."""
+        """Return completed tables: coefficients are drawn from their posterior, then the missing outcomes."""
         return self._complete(context, rows, draws, contexts, actions)[0]
 
     def complete_with_means(self, context: np.ndarray, contexts: str | None = None) -> tuple[Completion, np.ndarray]:
@@ -132,7 +132,7 @@ class CoefficientBelief(ABC):
         return other
 
     def add(self, action_features: np.ndarray) -> None:
-        """Add actions with features (B, n, F), which nothing is observed of."""
+        """Add actions with features (B, n, F), without observations."""
         new = check_array("action_features", action_features, "(B, n, F)", (len(self._info), -1, -1))
         self._posterior = self._posterior.join(self._model.posterior(new, self._ledger))
         features = np.concatenate([self._info.action_features, new], axis=1)
@@ -140,11 +140,11 @@ class CoefficientBelief(ABC):
         self._ledger.widen(features.shape[1])
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return all that was observed as plain arrays; the posterior follows from it."""
+        """Return everything that was observed as plain arrays; the posterior follows from it."""
         return self._ledger.state()
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Take a state that :meth:`state` returned in the place of the present one."""
+        """Replace the state with one that :meth:`state` returned."""
         if state.keys() != {*KEPT}:
             raise InputError(f"state must have {', '.join(KEPT)}, got {', '.join(sorted(state))}")
         n_actions = self._info.n_actions
@@ -159,7 +159,7 @@ class CoefficientBelief(ABC):
         return self._posterior.draw(draws, self._rngs)
 
     def _learn(self, task: np.ndarray, decision: np.ndarray) -> None:
-        """Learn the outcomes, in the ledger, of decisions (n,) of tasks (n,): of a task one after the other."""
+        """Learn the outcomes in the ledger of decisions (n,) of tasks (n,); those of one task one at a time."""
         for t in np.unique(decision):
             at = task[decision == t], t
             rows, outcome = self._ledger.rows[at].astype(np.float64), self._ledger.outcomes[at]
@@ -167,7 +167,7 @@ class CoefficientBelief(ABC):
 
     @abstractmethod
     def _imagine(self, contexts: str | None, end: int, draws: int) -> np.ndarray:
-        """Return the contexts so far and imagined ones behind them, (B, M, T', D)."""
+        """Return the contexts so far and imagined ones after them, (B, M, T', D)."""
 
     def _observed(self, actions: np.ndarray | None = None) -> np.ndarray:
         """Return which cells of the rows so far were seen, (B, t, A)."""
@@ -176,5 +176,5 @@ class CoefficientBelief(ABC):
 
 
 def _noise(likelihood: Likelihood, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    """Return the random numbers that outcomes are made of, as ``likelihood.noise``, but in double precision."""
+    """Return the random numbers for outcomes, as ``likelihood.noise`` does, but in double precision."""
     return rng.standard_normal(shape) if likelihood.support is None else rng.random(shape)

@@ -9,7 +9,7 @@ from gents_gym.likelihoods import GAUSSIAN, NODES
 from gents_gym.models.ledger import Ledger
 from gents_gym.types import RewardFn
 
-RULE = NODES[::4]  # nodes of the rule behind variances: four to the standard deviation
+RULE = NODES[::4]  # nodes of the quadrature rule for variances: four per standard deviation
 SHARES = np.exp(-0.5 * RULE**2) / np.exp(-0.5 * RULE**2).sum()
 Rngs = Sequence[np.random.Generator]
 
@@ -18,8 +18,8 @@ Rngs = Sequence[np.random.Generator]
 class ConjugatePosterior:
     """N(m, SSᵀ) for each of B·A actions, whose outcomes are N(x·β, σ²); see :class:`gents_gym.models.exact.Posterior`.
 
-    An upper triangular root S takes the place of the covariance. Carlson's update costs O(K²) an outcome, no variance
-    falls below 0, a draw is m + S times normals, and in which order outcomes arrive changes rounding alone.
+    An upper triangular root S replaces the covariance. Carlson's update costs O(K²) per outcome, no variance falls
+    below 0, a draw is m + S times normals, and the order in which outcomes arrive affects only rounding.
     """
 
     mean: np.ndarray  # m, (B, A, K)
@@ -28,7 +28,7 @@ class ConjugatePosterior:
 
     @classmethod
     def prior(cls, mean: np.ndarray, variance: np.ndarray, noise: float) -> "ConjugatePosterior":
-        """Return the prior: independent coefficients of means and variances (B, A, K)."""
+        """Return the prior: independent coefficients with means and variances (B, A, K)."""
         return cls(mean.copy(), np.sqrt(variance)[..., None] * np.eye(mean.shape[-1]), noise)
 
     def learn(self, task: np.ndarray, action: np.ndarray, rows: np.ndarray, outcome: np.ndarray) -> None:
@@ -79,7 +79,7 @@ class ConjugatePosterior:
         return replace(self, mean=self.mean[tasks], root=self.root[tasks])
 
     def join(self, other: "ConjugatePosterior") -> "ConjugatePosterior":
-        """Return the posterior of the other's actions behind these."""
+        """Return the posterior of these actions followed by the other's."""
         mean, root = (np.concatenate(parts, axis=1) for parts in ((self.mean, other.mean), (self.root, other.root)))
         return replace(self, mean=mean, root=root)
 
@@ -92,7 +92,7 @@ def conjugate_marginal(prior: ConjugatePosterior, rows: np.ndarray, outcomes: np
     """Return log p(Y | X) of N single actions, as the sum of one-step predictions, (N,).
 
     Args:
-        prior: Of (N, 1) actions; it learns all rows.
+        prior: The prior of (N, 1) actions; it learns all rows.
         rows: (N, R, K).
         outcomes: (N, R).
     """

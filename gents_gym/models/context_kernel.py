@@ -1,4 +1,4 @@
-"""Learned maps of contexts, compiled, so that each context is mapped on its own."""
+"""Compiles learned maps of contexts, so that each context is mapped on its own."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ _ZERO = np.float32(0)
 
 
 def context_network(config: Any) -> torch.nn.Sequential:
-    """Return a fresh φ̂ of a configuration's sizes; an empty one, the identity, where they are 0."""
+    """Return a fresh φ̂ of a configuration's sizes; if they are 0 it is empty, which is the identity."""
     if not config.context_features:
         return torch.nn.Sequential()
     return network(config.context_dim, config.context_width, config.context_features)
 
 
 def context_weights(config: Any) -> int:
-    """Return how many weights φ̂ has, biases left out."""
+    """Return how many weights φ̂ has, without biases."""
     ends = config.context_dim + config.context_features
     return config.context_width * (config.context_width + ends) if config.context_features else 0
 
@@ -27,11 +27,11 @@ def context_weights(config: Any) -> int:
 class ContextRows:
     """``model.rows`` of a model with a ``context_map``, as a function of arrays: (..., D) to (..., K).
 
-    A row's bits do not depend on the others: library products may round differently for another number of rows.
+    A row's bits do not depend on other rows, while library products may round differently for another number of rows.
     """
 
     def __init__(self, model: Any) -> None:
-        """Take the model's scaling and φ̂ as they are now."""
+        """Copy the model's scaling and φ̂ as they are now."""
         self._shift, self._scale = model.context_scaling.numpy()
         layers = [layer for layer in model.context_map if isinstance(layer, torch.nn.Linear)]
         weights = (np.ascontiguousarray(layer.weight.detach().numpy().T) for layer in layers)  # (inputs, outputs) each

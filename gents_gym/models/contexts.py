@@ -1,7 +1,7 @@
 """Context models say where imagined contexts come from: a bank, the task's own contexts, or known future ones.
 
-Each returns picks, whole numbers (B, M, n): i of at least 0 is context i of the model's bank, and -1 - i is context i
-of the task itself. So a context is mapped to features once, however often it is picked.
+Each returns picks, whole numbers (B, M, n): i ≥ 0 is context i of the model's bank, and -1 - i is context i of the task
+itself. So a context is mapped to features once, however often it is picked.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ OWN_ALPHA = 8.0  # mass of the bank in the urn of the context model "own", in co
 
 @dataclass(frozen=True)
 class Sources:
-    """What contexts can be drawn from at one moment."""
+    """The contexts that can be drawn from at one moment."""
 
     n_bank: int  # contexts in the model's bank; 0: it has none
     n_seen: int  # contexts of the task that were seen, the current one among them
@@ -29,12 +29,12 @@ Rngs = Sequence[np.random.Generator]
 
 
 def stack(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the arrays of B tasks as one; that of a single task is not copied."""
+    """Return the arrays of B tasks as one; the array of a single task is not copied."""
     return parts[0][None] if len(parts) == 1 else np.stack(parts)
 
 
 def pick_bank(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarray:
-    """Pick training contexts, all equally likely."""
+    """Pick training contexts uniformly."""
     if not sources.n_bank:
         raise InputError("contexts must be 'seen' or 'given' for a model without a bank, got 'bank'")
     return stack([rng.integers(sources.n_bank, size=(draws, count)) for rng in rngs])
@@ -57,14 +57,14 @@ def pick_seen(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarra
 
 
 def pick_own(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarray:
-    """Pick as by :func:`pick_seen` with a small mass of the bank, however alike contexts were in training."""
+    """Pick as :func:`pick_seen` does with a small mass of the bank, however similar contexts were in training."""
     return pick_seen(replace(sources, alpha=OWN_ALPHA), count, draws, rngs)
 
 
 def pick_given(sources: Sources, count: int, draws: int, rngs: Rngs) -> np.ndarray:
-    """Take the known contexts that come next; those beyond the last known one are picked as from bank or urn.
+    """Take the next known contexts; those beyond the last known one are picked from the bank or the urn.
 
-    Contexts that are known in some entries alone are picked so too: what is known is put into them afterwards.
+    Contexts known only in some entries are picked in the same way, and their known entries are filled in afterwards.
     """
     if sources.in_part:
         return CONTEXT_MODELS[_default_picks(sources)](sources, count, draws, rngs)
@@ -87,9 +87,10 @@ CONTEXT_MODELS: dict[str, Callable[[Sources, int, int, Rngs], np.ndarray]] = {
 
 
 def default_contexts(sources: Sources) -> str:
-    """Return the context model that is used if none is named.
+    """Return the context model that is used by default.
 
-    That is the bank, or the task's own contexts without one; and what is known in part, as time is, if anything is.
+    It is the bank, or the task's own contexts if there is no bank; with partly known contexts, such as time, it is
+    "given".
     """
     return "given" if sources.in_part else _default_picks(sources)
 
@@ -99,6 +100,6 @@ def _default_picks(sources: Sources) -> str:
 
 
 def check_contexts(name: str | None) -> None:
-    """Raise unless ``name`` is a context model's, or None."""
+    """Raise unless ``name`` is the name of a context model, or None."""
     if name is not None:
         check_choice("context model", name, CONTEXT_MODELS)

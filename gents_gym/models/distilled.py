@@ -1,4 +1,4 @@
-"""A small network from the belief's summary of each action to the probabilities with which another agent plays."""
+"""A small network that maps the belief's summary of each action to the action probabilities of another agent."""
 
 import json
 import math
@@ -22,7 +22,7 @@ from gents_gym.seals import check_described, check_seal, is_sha256, read_tensors
 
 CONFIG, TENSORS = "config.json", "network.safetensors"
 FORMAT = "gents_gym.distilled.1"
-WIDEST = 4096  # a file that asks for more is not ours
+WIDEST = 4096  # a file with larger sizes is not ours
 SCHEMA = {
     "format": str,
     "config": {"teacher": str, "model": str, "width": positive, "variance": bool, "context_dim": whole},
@@ -35,28 +35,28 @@ class DistilledConfig:
     """What a network was trained for, and its sizes."""
 
     teacher: str  # the agent that it imitates
-    model: str  # whose belief it reads
-    width: int = 32  # of the hidden layers
-    variance: bool = True  # whether the belief says how sure it is
-    context_dim: int = 0  # entries of the context that it reads too; 0: none
+    model: str  # the model whose belief it reads
+    width: int = 32  # sizes of the hidden layers
+    variance: bool = True  # whether the belief has variances
+    context_dim: int = 0  # entries of the context that it also reads; 0: none
 
     @property
     def n_inputs(self) -> int:
-        """How many numbers it reads of each action."""
+        """How many numbers it reads per action."""
         return (5 if self.variance else 3) + self.context_dim
 
 
 def summarise(mean: np.ndarray, variance: np.ndarray | None, left: int, context: np.ndarray | None) -> np.ndarray:
-    """Return what the network reads of each action, (B, A, K): nothing depends on the order of the actions.
+    """Return the network's inputs for each action, (B, A, K); nothing depends on the order of the actions.
 
-    That is the prediction, its gap to the best one and the logarithm of the decisions left; if the belief has
-    variances, also the standard deviation, and the gap over that of the difference from the best; and the context, if
-    it is given.
+    These are the prediction, its gap to the best prediction and the logarithm of the decisions left. If the belief has
+    variances, they include the standard deviation, and the gap divided by the standard deviation of the difference from
+    the best. They include the context if it is given.
 
     Args:
         mean: The belief's mean rewards, (B, A).
-        variance: Of those, (B, A), or None.
-        left: Decisions to come, the current one among them.
+        variance: Their variances, (B, A), or None.
+        left: Decisions left, the current one included.
         context: (B, D), or None.
     """
     best = mean.argmax(axis=1)[:, None]
@@ -73,25 +73,25 @@ def summarise(mean: np.ndarray, variance: np.ndarray | None, left: int, context:
 
 
 def _linear(inputs: int, outputs: int) -> nn.Linear:
-    """Return a layer whose weights are not drawn, so that torch's global generator is left alone."""
+    """Return a layer without drawing its weights, so that torch's global generator is not used."""
     return nn.Linear(inputs, outputs, device="meta").to_empty(device="cpu")
 
 
 class ActionNetwork(nn.Module):
-    """Scores each action by its own summary and pooled ones of all: equivariant, so it plays any number of actions."""
+    """Scores each action by its own summary and a pooled summary of all; it is equivariant and works for any A."""
 
     scaling: Tensor
 
     def __init__(self, config: DistilledConfig) -> None:
-        """Make a network whose weights are not set: by :meth:`start`, or from a file."""
+        """Make a network whose weights are not set yet: :meth:`start` or a file sets them."""
         super().__init__()
         self.config, width = config, config.width
         self.first, self.second = (_linear(n, width) for n in (config.n_inputs, width))
         self.third, self.last = _linear(3 * width, width), _linear(width, 1)
-        self.register_buffer("scaling", torch.ones(2, config.n_inputs))  # mean and deviation of the inputs
+        self.register_buffer("scaling", torch.ones(2, config.n_inputs))  # mean and standard deviation of the inputs
 
     def start(self, generator: torch.Generator, inputs: Tensor) -> None:
-        """Draw the weights, and scale by inputs (N, A, K)."""
+        """Draw the weights, and set the scaling from inputs (N, A, K)."""
         with torch.no_grad():
             for layer in (self.first, self.second, self.third, self.last):
                 layer.weight.normal_(0, layer.in_features**-0.5, generator=generator)
@@ -115,7 +115,7 @@ class ActionNetwork(nn.Module):
 
 
 def save_network(network: ActionNetwork, folder: Path, files: dict[str, bytes] | None = None) -> None:
-    """Write a network, what else belongs to it and, last, the ``config.json`` that seals all."""
+    """Write a network, its other files and, last, the ``config.json`` that seals all of them."""
     tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
     value = {"format": FORMAT, "config": asdict(network.config)}
     folder.mkdir(parents=True, exist_ok=True)
@@ -141,7 +141,7 @@ def load_network(path: str | Path) -> ActionNetwork:
 
 
 def network_files(path: str | Path, model: str | Path) -> list[Path]:
-    """Return the files that decide what is played: the network's, and the model's if it is a trained one."""
+    """Return the files that determine what is played: the network's, and the model's if it is a trained one."""
     own, folders = [Path(path) / name for name in (CONFIG, TENSORS)], list[Path]()
     with suppress(InputError):  # "exact", or a model of the user's own
         folders = model_folders(model)

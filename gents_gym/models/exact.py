@@ -1,4 +1,4 @@
-"""The exact p*: Bayesian regression with nature's own prior, in closed form or by a long chain."""
+"""The exact p*: Bayesian regression with the true prior, in closed form or by Monte Carlo chains."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ class ExactModel:
     Gaussian outcomes have a posterior in closed form. Posterior draws for others come from independence
     Metropolis-Hastings with Student proposals around the Laplace approximation. In the paper's settings each step
     accepts about three proposals in four, and with three categories three in five, so a chain forgets its start: draws
-    are within 0.0001 of the posterior in total variation. Features or contexts far beyond those settings' make
-    proposals worse, and want more steps.
+    are within 0.0001 of the posterior in total variation. Features or contexts far outside those settings make
+    proposals worse and need more steps.
     """
 
     truth: Truth
-    n_steps: int = 16  # steps of the chain behind a draw, for each of the C-1 linear predictors of an outcome
-    n_weighted: int = 256  # weighted proposals behind an expectation or a marginal likelihood
+    n_steps: int = 16  # chain steps per draw, for each of the C-1 linear predictors of an outcome
+    n_weighted: int = 256  # weighted proposals per expectation or marginal likelihood
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -38,7 +38,7 @@ class ExactModel:
         check_integer("n_weighted", self.n_weighted, 1)
         check_number("the truth's noise", self.truth.noise, 0, above=True)
         if self.likelihood.support is not None and not self.truth.is_plain:
-            rule = "model 'exact' of coefficients that move or that actions share needs gaussian outcomes"
+            rule = "model 'exact' needs gaussian outcomes if coefficients move or actions share them"
             raise InputError(f"{rule}, got {self.likelihood} ones")
 
     @property
@@ -51,7 +51,7 @@ class ExactModel:
         return ExactBelief(self, info, rngs)
 
     def context_features(self, contexts: np.ndarray) -> np.ndarray | None:
-        """Return nature's features of contexts, (..., D) to (..., D'); None where they are the contexts."""
+        """Return the true features of contexts, (..., D) to (..., D'); None if they are the contexts."""
         return None if self.truth.context_map is None else self.truth.context_map(contexts)
 
     def action_context_features(self, action_features: np.ndarray, contexts: np.ndarray) -> None:
@@ -68,7 +68,7 @@ class ExactModel:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return log p(Y | X, Z) of N single actions' rows, and its standard errors, (N,) each.
 
-        The errors of Gaussian outcomes are 0; for others it is estimated by importance sampling.
+        For Gaussian outcomes the errors are 0; for others both are estimated by importance sampling.
 
         Args:
             action_features: (N, F).
@@ -92,13 +92,13 @@ class ExactModel:
         return np.concatenate([np.ones_like(mapped[..., :1]), mapped], axis=-1).astype(np.float64)
 
     def prior(self, action_features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and variance of the coefficients, (B, A, F) to (B, A, Q) each; those of a category in a row."""
+        """Return mean and variance of the coefficients, (B, A, F) to (B, A, Q) each; a category's are contiguous."""
         mean, variance = self.truth.prior(action_features)
         shape = (*action_features.shape[:2], -1)
         return mean.reshape(shape), variance.reshape(shape)
 
     def posterior(self, action_features: np.ndarray, ledger: Ledger) -> Posterior:
-        """Return the posterior of B·A actions (B, A, F) that nothing is observed of yet."""
+        """Return the posterior of B·A actions (B, A, F) without observations."""
         prior, support = self.prior(action_features), self.likelihood.support
         if not self.truth.is_plain:
             if self.truth.rate and self.truth.drift == "jump":
@@ -113,8 +113,8 @@ class ExactModel:
 class ExactBelief(CoefficientBelief):
     """What p* believes of B tasks.
 
-    Contexts to come are nature's own unless "own", "seen" or "given" is named. What is known of them in part, as time
-    is, is taken from there without a name and with "given".
+    Future contexts come from the true distribution unless "own", "seen" or "given" is named. Entries known ahead, such
+    as time, are used by default and with "given".
     """
 
     def __init__(self, model: ExactModel, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
@@ -123,7 +123,7 @@ class ExactBelief(CoefficientBelief):
         self._spread = model.truth.context_spread
 
     def _imagine(self, contexts: str | None, end: int, draws: int) -> np.ndarray:
-        """Return the contexts so far and imagined ones behind them, (B, M, T', D)."""
+        """Return the contexts so far and imagined ones after them, (B, M, T', D)."""
         t, spread = self._ledger.time, self._spread
         own = self._ledger.contexts[:, : t + 1]
         shape = (draws, end - t - 1, own.shape[2])
@@ -143,9 +143,9 @@ class ExactBelief(CoefficientBelief):
 def _draw_contexts(
     seen: np.ndarray, shape: tuple[int, int, int], spread: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return contexts to come, (M, n, D), given the task's (t, D) so far.
+    """Return future contexts, (M, n, D), given the task's (t, D) so far.
 
-    They are √(1 - s²) X̄ + s X, with X̄ from its posterior.
+    They are √(1 - s²) X̄ + s X, with X̄ drawn from its posterior.
     """
     normal = rng.standard_normal(shape, np.float32)
     if spread == 1:

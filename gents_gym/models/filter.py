@@ -1,4 +1,4 @@
-"""The ``filter`` model: a prior read off the action's features, then a recursive regression over its history."""
+"""The ``filter`` model: a prior predicted from the action's features, then recursive regression over its history."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +18,8 @@ from gents_gym.models.filter_gaussian import GaussianForm
 from gents_gym.models.filter_state import LONG_AGO, AnyState, DriftingState, FilterState, forget
 from gents_gym.models.sequence import SequenceModel, check_sequences
 
-FORGETTING = 0.3  # λ before training, per standard deviation of the time
-FAR = 4.0  # standard deviations of Z beyond which the prior's spread stays as it is
+FORGETTING = 0.3  # initial λ, per standard deviation of the time
+FAR = 4.0  # standard deviations of Z beyond which the prior's spread stays constant
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class FilterConfig:
     context_dim: int  # D
     context_features: int = 0  # size of the learned φ̂(X); 0: the context itself
     context_width: int = 100  # hidden width of φ̂, two hidden layers
-    prior_width: int = 0  # hidden width of a network that bends the prior's maps; 0: maps of (Z, Z²) alone
+    prior_width: int = 0  # hidden width of a network added to the prior's maps; 0: only maps of (Z, Z²)
     head_width: int = 0  # hidden width of a residual head on the logit; 0: none
     forgetting: int = 0  # 1: coefficients drift with time, the last entry of contexts; 0: they stay
     likelihood: str = "bernoulli"  # or "gaussian", or "categorical(C)"
@@ -57,20 +57,21 @@ class FilterConfig:
 
 
 class FilterModel(SequenceModel):
-    """Bayesian regression on x = (1, φ̂(X)), its prior a function of Z, its posterior kept Gaussian.
+    """Bayesian regression on x = (1, φ̂(X)), with a prior that depends on Z and a posterior that is kept Gaussian.
 
     The coefficients start at N(μ(Z), Σ(Z)), with μ linear in (1, Z) and Σ = LLᵀ, the logarithm of L's diagonal
-    linear in (1, Z, Z²), Z cut at ±4 of its standard deviations there. How an outcome is predicted and absorbed is the
-    likelihood's own: logistic, linear or multinomial logistic regression. The linear one is exact; the other two match
-    moments approximately. By their sizes, which are 0 by default, φ̂ is learned, a network bends the prior, and a
-    residual head sees (logit, its spread, Z, X). All of it works on standardised contexts and features.
+    linear in (1, Z, Z²), with Z clipped there at ±4 standard deviations. How an outcome is predicted and absorbed
+    depends on the likelihood: logistic, linear or multinomial logistic regression. The linear one is exact; the other
+    two match moments approximately. Three parts are optional, with a size of 0 by default: a learned φ̂, a network that
+    corrects the prior, and a residual head that sees (logit, its spread, Z, X). Everything works on standardised
+    contexts and features.
 
-    With ``forgetting``, the last entry of a context is the time. It is no feature. Between rows that lie d apart in
-    time, what is believed of the coefficients returns to the prior by κ = exp(-λd):
+    With ``forgetting``, the last entry of a context is the time, which is not a feature. Between rows that are d apart
+    in time, the belief about the coefficients returns to the prior by κ = exp(-λd):
 
         m → μ + κ(m − μ),  P → Σ + κ²(P − Σ),
 
-    as if they walked randomly with the prior as their distribution at all times. λ is learned with all else.
+    as if they walked randomly with the prior as their distribution at all times. λ is learned with the rest.
     """
 
     kind = "filter"
@@ -80,11 +81,11 @@ class FilterModel(SequenceModel):
         """Make a model with a standard normal prior."""
         super().__init__(config)
         self.form = _make_form(make_likelihood(config.likelihood))
-        self.context_map = context_network(config)  # φ̂; empty, which is the identity, where it is not learned
+        self.context_map = context_network(config)  # φ̂; if it is not learned, it is empty, which is the identity
         self.size = 1 + (config.context_features or config.context_dim - config.forgetting)  # K
         size = self.form.n_predictors * self.size  # Q·K
-        self.prior_mean = nn.Parameter(torch.zeros(size, 1 + config.action_dim))  # of (1, Z)
-        self.prior_scale = nn.Parameter(torch.zeros(size, 1 + 2 * config.action_dim))  # log diagonal, of (1, Z, Z²)
+        self.prior_mean = nn.Parameter(torch.zeros(size, 1 + config.action_dim))  # map of (1, Z)
+        self.prior_scale = nn.Parameter(torch.zeros(size, 1 + 2 * config.action_dim))  # log diagonal, map of (1, Z, Z²)
         self.prior_lower = nn.Parameter(torch.zeros(size, size))  # L = diag(exp(scale)) (I + strictly lower part)
         self.prior_bend = _zero_ended(config.action_dim, config.prior_width, 2 * size) if config.prior_width else None
         self.log_forgetting = nn.Parameter(torch.tensor(FORGETTING).log()) if config.forgetting else None
@@ -125,14 +126,14 @@ class FilterModel(SequenceModel):
         return moved._replace(mean=mean, covariance=covariance)
 
     def _advance(self, state: Any, rows: Tensor, where: Tensor | None = None) -> tuple[Any, Tensor]:
-        """Return the state at the time of the rows (N, K) or (N, K+1), where ``where`` picks, and x, (N, K)."""
+        """Return the state at the time of the rows (N, K) or (N, K+1), if ``where`` picks them, and x, (N, K)."""
         if self.log_forgetting is None:
             return state, rows
         time = rows[:, -1] if where is None else torch.where(where, rows[:, -1], state.time)
         return forget(state, time, self.log_forgetting.exp()), rows[:, :-1]
 
     def features(self, action_features: Tensor, context: Tensor) -> Tensor:
-        """Return (x, x·μ(Z)): what the model is linear in, and the prior's predictors, (N, K+Q)."""
+        """Return (x, x·μ(Z)): the features that the model is linear in, and the prior's predictors, (N, K+Q)."""
         x = self.rows(context)[:, : self.size]
         prior = self.start(action_features).mean.view(len(x), -1, self.size)  # (N, Q, K)
         return torch.cat([x, (x[:, None] * prior).sum(2)], 1)
@@ -142,7 +143,7 @@ class FilterModel(SequenceModel):
         check_sequences(action_features, contexts, outcomes)
         state = self.start(action_features)
         z = state.action_features
-        rows = self.rows(contexts)  # (N, T, K), or with the time behind, (N, T, K+1)
+        rows = self.rows(contexts)  # (N, T, K), or with the time appended, (N, T, K+1)
         steps = []
         for t in range(contexts.shape[1]):
             state, x = self._advance(state, rows[:, t])
@@ -156,21 +157,21 @@ class FilterModel(SequenceModel):
         return self.form.log_prob(self._correct(whole, each, contexts), outcomes)
 
     def rows(self, contexts: Tensor) -> Tensor:
-        """Return x = (1, φ̂(X)), (..., D) to (..., K); with forgetting the time is behind it."""
+        """Return x = (1, φ̂(X)), (..., D) to (..., K); with forgetting the time is appended."""
         mapped = self.context_map(self.scale_contexts(contexts))
         return torch.cat([torch.ones_like(mapped[..., :1]), mapped], -1)
 
     def context_features(self, contexts: np.ndarray) -> np.ndarray | None:
-        """Return φ̂(X), (..., D) to (..., K-1); None where it is not learned."""
+        """Return φ̂(X), (..., D) to (..., K-1); None if it is not learned."""
         return map_contexts(self, contexts)[..., 1:] if self.config.context_features else None
 
     def kernel(self) -> Kernel:
-        """Return the compiled kernel; a residual head and a subclass's own methods are not in it, and go row by row."""
+        """Return the compiled kernel; models with a residual head or a subclass's own methods go row by row instead."""
         is_plain = type(self) is FilterModel and self.head is None
         return self.form.kernel(self) if is_plain else RowByRow(self, self.likelihood)
 
     def _correct(self, predicted: Predicted, action_features: Tensor, context: Tensor) -> Predicted:
-        """Return what is predicted with the head's correction of the logit, if there is a head."""
+        """Return the prediction with the head's correction of the logit, if there is a head."""
         if self.head is None:
             return predicted
         logit, spread = predicted
@@ -186,7 +187,7 @@ def _make_form(likelihood: Likelihood) -> Form:
 
 
 def _zero_ended(inputs: int, width: int, outputs: int) -> nn.Sequential:
-    """Return a network of two hidden layers that begins as the zero function."""
+    """Return a network with two hidden layers that starts as the zero function."""
     last = nn.Linear(width, outputs)
     nn.init.zeros_(last.weight)
     nn.init.zeros_(last.bias)

@@ -1,4 +1,4 @@
-"""The filter's form for binary outcomes: recursive logistic regression."""
+"""Implements the filter for binary outcomes: recursive logistic regression."""
 
 from typing import Any
 
@@ -23,8 +23,8 @@ class BernoulliForm(Form):
 
         p = σ(κ·x·m),  m += Px·κ(y − p),  P −= κ²p(1 − p)·(Px)(Px)ᵀ.
 
-    That is the gradient and the curvature of log p in x·m, so p is a density along the whole sequence and is trained
-    as such. What it predicts is the logit κs, and v.
+    These are the gradient and the curvature of log p in x·m, so p is a density along the whole sequence and is trained
+    as one. A prediction is the logit κs and v.
     """
 
     def predict(self, mean: Tensor, covariance: Tensor, x: Tensor) -> Predicted:
@@ -69,7 +69,7 @@ class BernoulliKernel(FilterKernel):
     def look_ahead(
         self, state: AnyState, row: np.ndarray, rows: np.ndarray, counts: np.ndarray, info: TaskInfo
     ) -> Outlook | None:
-        """Return what further observations would be worth, by the compiled loop; None if states drift."""
+        """Return the value of further observations, by the compiled loop; None if states drift."""
         if isinstance(state, DriftingState):
             return None
         losing, winning = (float(reward) for reward in info.reward_fn(BERNOULLI.support))
@@ -89,7 +89,7 @@ class BernoulliKernel(FilterKernel):
         outcome: np.ndarray,
         shape: tuple[int, int],
     ) -> AnyState:
-        """Absorb the outcomes in place, in the played actions' states alone."""
+        """Absorb the outcomes in place, only in the states of the played actions."""
         mean, covariance = state.mean.numpy(), state.covariance.numpy()
         where = task * shape[1] + action
         absorb_filter(self.meet(state, where, rows), where, outcome.copy(), mean, covariance)
@@ -98,7 +98,7 @@ class BernoulliKernel(FilterKernel):
     def generate(
         self, state: AnyState, rows: np.ndarray, played: np.ndarray, seen: np.ndarray, noise: np.ndarray
     ) -> np.ndarray:
-        """Return tables (B, T', A) by the compiled loop."""
+        """Return tables (B, T', A), by the compiled loop."""
         rows, drift = self.drift(state, rows)
         return impute_filter(rows, played, seen, state.mean.numpy(), state.covariance.numpy(), noise, *drift)
 
@@ -110,7 +110,7 @@ def shrink(spread: Tensor) -> Tensor:
 
 def _read(mean: Tensor, covariance: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the direction Px, (N, K), and κ, the logit and the spread xᵀPx, (N,) each."""
-    direction = (covariance * x[:, None]).sum(2)  # such small matrices multiply slower by bmm
+    direction = (covariance * x[:, None]).sum(2)  # bmm is slower for such small matrices
     spread = (direction * x).sum(1)
     kappa = shrink(spread)
     return direction, kappa, (mean * x).sum(1) * kappa, spread

@@ -1,4 +1,4 @@
-"""The filter's form for categories: recursive multinomial logistic regression."""
+"""Implements the filter for categories: recursive multinomial logistic regression."""
 
 from typing import Any
 
@@ -21,13 +21,13 @@ MOST_OUTCOMES = 9  # C; the rule has more than 2^(C-1) nodes
 class CategoricalForm(Form):
     """Outcomes have the probabilities softmax(0, a_1, …, a_{C-1}), where a_j = x·β_j and all β are jointly Gaussian.
 
-    With X = I ⊗ x the predictors are a ~ N(s, V), s = Xᵀm, V = XᵀPX = LLᵀ. A rule with nodes z_i and weights w_i
-    stands for N(0, I), and so does p = Σ_i w_i softmax(0, s + Lz_i) for E[softmax(0, a)]. Given an outcome y, the nodes
-    have weights in proportion to w_i softmax(0, s + Lz_i)_y; with their mean z̄ and covariance C,
+    With X = I ⊗ x the predictors are a ~ N(s, V), s = Xᵀm, V = XᵀPX = LLᵀ. A quadrature rule with nodes z_i and weights
+    w_i approximates N(0, I), so p = Σ_i w_i softmax(0, s + Lz_i) approximates E[softmax(0, a)]. Given an outcome y, the
+    nodes have weights proportional to w_i softmax(0, s + Lz_i)_y; with their mean z̄ and covariance C,
 
         m += PX·L⁻ᵀ·z̄,  P −= PX·L⁻ᵀ(I − C)L⁻¹·XᵀP.
 
-    So moments are matched, and P stays positive. What it predicts is log p.
+    So moments are matched, and P stays positive. A prediction is log p.
     """
 
     def __init__(self, n_outcomes: int) -> None:
@@ -35,7 +35,8 @@ class CategoricalForm(Form):
         super().__init__()
         self.n_predictors = n_outcomes - 1
         nodes, weights = (part.astype(np.float32) for part in normal_cubature(self.n_predictors))
-        self.nodes, self.log_weights = nodes, np.log(weights)  # arrays: constants are no part of a model's tensors
+        # Arrays, because constants are not part of a model's tensors.
+        self.nodes, self.log_weights = nodes, np.log(weights)
 
     def predict(self, mean: Tensor, covariance: Tensor, x: Tensor) -> Predicted:
         """Return the log-probabilities of all outcomes, (N, C)."""
@@ -73,7 +74,7 @@ class CategoricalForm(Form):
         return CategoricalKernel(model)
 
     def _read(self, mean: Tensor, covariance: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return PX·L⁻ᵀ, (N, Q·K, Q), and the log-probabilities of nodes and outcomes together, (N, n, C)."""
+        """Return PX·L⁻ᵀ, (N, Q·K, Q), and the joint log-probabilities of nodes and outcomes, (N, n, C)."""
         n, q = len(x), self.n_predictors
         directions = (covariance.view(n, -1, q, x.shape[1]) * x[:, None, None]).sum(3)  # PX
         spread = (directions.view(n, q, -1, q) * x[:, None, :, None]).sum(2)  # V
@@ -106,9 +107,9 @@ class CategoricalKernel(LinearKernel):
 
 
 def _lower_root(covariance: Tensor) -> Tensor:
-    """Return lower triangular L with LLᵀ = V, (N, Q, Q); pivots that rounding made too small are ``LEAST_SPREAD``.
+    """Return lower triangular L with LLᵀ = V, (N, Q, Q); pivots that are too small become ``LEAST_SPREAD``.
 
-    Entry by entry: LAPACK takes longer for such small matrices, and raises where one is not positive.
+    It works entry by entry, because LAPACK is slower for such small matrices and raises if one is not positive.
     """
     rows: list[list[Tensor]] = []
     for j in range(covariance.shape[1]):

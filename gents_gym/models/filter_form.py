@@ -1,4 +1,4 @@
-"""What the filter model's three forms share: a Gaussian belief about coefficients, and the kernel of its states."""
+"""Holds what the filter's three forms share: a Gaussian belief about coefficients, and the kernel of its states."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -18,25 +18,25 @@ from gents_gym.models.moments_kernel import lower_roots, predictor_moments
 from gents_gym.numerics.cubature import hermite_rule
 from gents_gym.types import Outlook, TaskInfo
 
-Predicted = tuple[Tensor, ...]  # what a form predicts, as its own ``outcome_parameters`` and ``log_prob`` read it
-NODES = {1: 16, 2: 8}  # of the rules behind the variance of a mean reward, for each of so many predictors
-POINTS = 256  # of the rule for more predictors
+Predicted = tuple[Tensor, ...]  # a form's prediction, as its own ``outcome_parameters`` and ``log_prob`` read it
+NODES = {1: 16, 2: 8}  # nodes of the rules for the variance of a mean reward, by the number of predictors
+POINTS = 256  # nodes of the rule for more predictors
 
 
 class Form(nn.Module, ABC):
-    """How outcomes of one likelihood are predicted from Gaussian coefficients, and what outcomes say of those."""
+    """How outcomes of one likelihood are predicted from Gaussian coefficients, and how they update these."""
 
     n_predictors: int = 1  # Q
 
     @abstractmethod
     def predict(self, mean: Tensor, covariance: Tensor, x: Tensor) -> Predicted:
-        """Return what is predicted in the rows x, (N, K)."""
+        """Return the prediction in the rows x, (N, K)."""
 
     @abstractmethod
     def absorb(
         self, mean: Tensor, covariance: Tensor, x: Tensor, outcome: Tensor, where: Tensor | None
     ) -> tuple[Tensor, Tensor, Predicted]:
-        """Return the moments after outcomes (N,), where ``where`` picks them, and what was predicted before."""
+        """Return the moments after outcomes (N,), where ``where`` picks them, and the prediction before."""
 
     @abstractmethod
     def outcome_parameters(self, predicted: Predicted) -> Tensor:
@@ -69,7 +69,7 @@ class FilterKernel(RowByRow, ABC):
         return self._rows(contexts)
 
     def features(self, rows: np.ndarray) -> np.ndarray | None:
-        """Return φ̂(X); None where it is not learned."""
+        """Return φ̂(X); None if it is not learned."""
         return rows[..., 1:] if self._has_features else None
 
     def moments(self, state: AnyState, contexts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -79,7 +79,7 @@ class FilterKernel(RowByRow, ABC):
             mean, spread = self._faded_moments(state, rows)
         else:
             mean, spread = predictor_moments(rows, state.mean.numpy(), state.covariance.numpy())
-        # As one sum: both must be finite.
+        # The sum checks both at once: both must be finite.
         check_array("what the model predicts", mean + spread.sum(axis=-1), "(B, C, A, Q)", mean.shape, float, 1)
         return mean, spread
 
@@ -92,7 +92,7 @@ class FilterKernel(RowByRow, ABC):
         return first + kept[..., None] * (mean - first), wide + kept[..., None, None] ** 2 * (spread - wide)
 
     def meet(self, state: AnyState, where: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Take the states ``where`` (n,) to the time of their rows, in place, and return x, (n, K)."""
+        """Advance the states ``where`` (n,) to the time of their rows, in place, and return x, (n, K)."""
         if not isinstance(state, DriftingState):
             return rows
         old = state.time.numpy()[where]
@@ -105,7 +105,7 @@ class FilterKernel(RowByRow, ABC):
         return np.ascontiguousarray(rows[:, :-1])
 
     def drift(self, state: AnyState, rows: np.ndarray) -> tuple[np.ndarray, Drift]:
-        """Return x, (B, T, K), and what the compiled loops must know of how states drift along the rows."""
+        """Return x, (B, T, K), and how states drift along the rows, for the compiled loops."""
         if not isinstance(state, DriftingState):
             return rows, Drift.none()
         begin = state.time.numpy().reshape(len(rows), 1, -1)  # (B, 1, A)
@@ -116,7 +116,7 @@ class FilterKernel(RowByRow, ABC):
         )
 
     def variance(self, state: AnyState, contexts: np.ndarray, info: TaskInfo) -> np.ndarray:
-        """Return the variance of E[R(Y)] under the coefficients' Gaussian, (B, C, D) to (B, C, A)."""
+        """Return the variance of E[R(Y)] under the Gaussian of the coefficients, (B, C, D) to (B, C, A)."""
         nodes, weights = normal_rule(self._form.n_predictors)  # (n, Q), (n,)
         found = []
         for mean, spread in zip(*(part.swapaxes(0, 1) for part in self.moments(state, contexts)), strict=True):
@@ -135,8 +135,8 @@ class FilterKernel(RowByRow, ABC):
         rows: np.ndarray,
         counts: np.ndarray,
     ) -> Outlook:
-        """Return what further observations would be worth, by :func:`look_ahead_filter`."""
-        # For another layout in memory it would be compiled again, which takes seconds.
+        """Return the value of further observations, by :func:`look_ahead_filter`."""
+        # Another memory layout would cause a recompilation, which takes seconds.
         row, rows = np.ascontiguousarray(row), np.ascontiguousarray(rows)
         moments = (state.mean.numpy(), state.covariance.numpy())
         counts, nodes, weights = (np.asarray(part, np.float32) for part in (counts, *hermite_rule(N_NODES)))
@@ -145,7 +145,7 @@ class FilterKernel(RowByRow, ABC):
 
 
 class LinearKernel(FilterKernel):
-    """A filter whose outcomes are absorbed by the compiled linear kernel; ``code`` says how."""
+    """A filter whose outcomes are absorbed by the compiled linear kernel; ``code`` selects how."""
 
     code: int
     noise, shift, unit = 0.0, 0.0, 1.0  # variance of Gaussian outcomes; an outcome is shift + unit · what it is called
@@ -160,7 +160,7 @@ class LinearKernel(FilterKernel):
         outcome: np.ndarray,
         shape: tuple[int, int],
     ) -> AnyState:
-        """Absorb the outcomes in place, in the played actions' states alone."""
+        """Absorb the outcomes in place, only in the states of the played actions."""
         where = task * shape[1] + action
         rows = self.meet(state, where, rows)
         given = ((outcome - self.shift) / self.unit).astype(np.float32)[:, None, None]  # (n, 1, 1)
@@ -171,7 +171,7 @@ class LinearKernel(FilterKernel):
     def generate(
         self, state: AnyState, rows: np.ndarray, played: np.ndarray, seen: np.ndarray, noise: np.ndarray
     ) -> np.ndarray:
-        """Return tables (B, T', A) by the compiled loop."""
+        """Return tables (B, T', A), by the compiled loop."""
         rows, drift = self.drift(state, rows)
         return self._run(True, rows, played, seen, np.arange(len(state.mean)), state, noise, drift)
 
@@ -187,16 +187,16 @@ class LinearKernel(FilterKernel):
         drift: Drift,
     ) -> np.ndarray:
         options = (self.code, self.noise, self.shift, self.unit, *self.rule, draws)
-        # For another layout in memory it would be compiled again, which takes seconds.
+        # Another memory layout would cause a recompilation, which takes seconds.
         rows, played, seen, numbers = (np.ascontiguousarray(part) for part in (rows, played, seen, numbers))
         moments = (state.mean.numpy(), state.covariance.numpy())
         return run_linear(*options, rows, played, seen, where, *moments, numbers, *drift)
 
 
 def normal_rule(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes (n, Q) and weights (n,) for expectations under N(0, I_Q): products of Gauss's, or quasi-random."""
+    """Return nodes (n, Q) and weights (n,) for expectations under N(0, I_Q): Gauss products, or quasi-random."""
     if size not in NODES:
-        from scipy.stats import qmc  # takes as long to import as all the rest
+        from scipy.stats import qmc  # its import takes as long as everything else
 
         uniform = qmc.Sobol(size, seed=0).random(POINTS)
         return ndtri(uniform), np.full(POINTS, 1 / POINTS)
@@ -207,6 +207,6 @@ def normal_rule(size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def spread_nodes(mean: np.ndarray, covariance: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """Return nodes (n, Q) of N(0, I) as those of N(mean, covariance), (..., Q) and (..., Q, Q) to (..., n, Q)."""
+    """Map nodes (n, Q) of N(0, I) to those of N(mean, covariance), (..., Q) and (..., Q, Q) to (..., n, Q)."""
     lower = lower_roots(covariance.reshape(-1, *covariance.shape[-2:])).reshape(covariance.shape)
     return mean[..., None, :] + nodes @ lower.swapaxes(-1, -2)

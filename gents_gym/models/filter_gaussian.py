@@ -1,4 +1,4 @@
-"""The filter's form for real outcomes: recursive Bayesian linear regression, which is exact."""
+"""Implements the filter for real outcomes: recursive Bayesian linear regression, which is exact."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ from gents_gym.models.filter_state import AnyState, DriftingState
 from gents_gym.models.linear_kernel import GAUSSIAN
 from gents_gym.types import Outlook, TaskInfo, identity
 
-LEAST_NOISE = 1e-4  # of outcomes of variance 1: with less, single precision cannot hold the posterior
+LEAST_NOISE = 1e-4  # least noise of outcomes with variance 1: with less, single precision cannot hold the posterior
 
 
 class GaussianForm(Form):
@@ -23,10 +23,10 @@ class GaussianForm(Form):
 
         m += Px (y − x·m)/v,  P −= (Px)(Px)ᵀ/v.
 
-    What it predicts is x·m and v, of standardised outcomes.
+    A prediction is x·m and v, for standardised outcomes.
     """
 
-    outcome_scaling: Tensor  # (2,): what is taken off an outcome, and what it is then multiplied by
+    outcome_scaling: Tensor  # (2,): what is subtracted from an outcome, and what the result is multiplied by
 
     def __init__(self) -> None:
         """Start with noise of variance 1 and no scaling."""
@@ -40,7 +40,7 @@ class GaussianForm(Form):
         return LEAST_NOISE + self.log_noise.exp()
 
     def set_noise(self, noise: float) -> None:
-        """Set σ² of standardised outcomes, to the least possible if it is below that."""
+        """Set σ² of standardised outcomes, at least to the smallest allowed value."""
         with torch.no_grad():
             self.log_noise.fill_(math.log(max(noise - LEAST_NOISE, 1e-3 * LEAST_NOISE)))
 
@@ -60,7 +60,7 @@ class GaussianForm(Form):
         inverse = torch.rsqrt(variance)
         if where is not None:
             inverse = inverse * where
-        scaled = direction * inverse[:, None]  # (N, K); its product with itself is symmetric to the bit
+        scaled = direction * inverse[:, None]  # (N, K); its outer product with itself is exactly symmetric
         mean = mean + scaled * (inverse * (self.scale_outcomes(outcome) - centre))[:, None]
         covariance = covariance - scaled[:, :, None] * scaled[:, None]
         return mean, covariance, (centre, variance)
@@ -84,9 +84,10 @@ class GaussianForm(Form):
     def _read(self, mean: Tensor, covariance: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the direction Px, (N, K), and mean and variance of the outcome, (N,) each.
 
-        If nothing is left to learn, rounding can make xᵀPx negative. Then the direction is 0, or errors would grow.
+        If nothing is left to learn, rounding can make xᵀPx negative. Then the direction is set to 0, so that errors do
+        not grow.
         """
-        direction = (covariance * x[:, None]).sum(2)  # such small matrices multiply slower by bmm
+        direction = (covariance * x[:, None]).sum(2)  # bmm is slower for such small matrices
         spread = (direction * x).sum(1)
         sound = spread > 0
         return direction * sound[:, None], (mean * x).sum(1), spread * sound + self.noise
@@ -114,7 +115,7 @@ class GaussianKernel(LinearKernel):
     def look_ahead(
         self, state: AnyState, row: np.ndarray, rows: np.ndarray, counts: np.ndarray, info: TaskInfo
     ) -> Outlook | None:
-        """Return what further observations would be worth, by the compiled loop; None if R(y) ≠ y or states drift."""
+        """Return the value of further observations, by the compiled loop; None if R(y) ≠ y or states drift."""
         if info.reward_fn is not identity or isinstance(state, DriftingState):
             return None
         return self.run_ahead(False, (self.shift, self.unit), self.noise, state, row, rows, counts)

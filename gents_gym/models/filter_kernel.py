@@ -1,4 +1,4 @@
-"""The filter model, compiled: its states take in what is observed, and complete tables, many actions at a time."""
+"""Compiles the filter model: its states absorb what is observed, and complete tables, for many actions at a time."""
 
 import math
 
@@ -10,8 +10,8 @@ from gents_gym.numerics.series import decay32
 
 _SHRINK = np.float32(math.pi / 8)
 _ZERO, _ONE, _TINY = np.float32(0), np.float32(1), np.float32(1e-12)
-_EXPONENT = np.int32(0x7F800000)  # all of its bits are set in infinities and NaN
-_KNOWN = np.float32(2)  # in the place of a random number: the outcome was observed
+_EXPONENT = np.int32(0x7F800000)  # bits that are all set in infinities and NaN
+_KNOWN = np.float32(2)  # replaces a random number if the outcome was observed
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
@@ -26,18 +26,18 @@ def impute_filter(
     prior_mean: np.ndarray,  # (B·A, K) float32: what they return to; empty if they keep all
     prior_covariance: np.ndarray,  # (B·A, K, K) float32
 ) -> np.ndarray:
-    """Return the tables (B, T, A): row after row, every missing outcome is drawn and absorbed.
+    """Return the tables (B, T, A): row by row, every missing outcome is drawn and absorbed.
 
-    The last row is NaN for an action with a logit that is not finite: outcomes do not show it.
+    The last row is NaN for an action with a logit that is not finite, which outcomes would not show.
 
-    Actions of a task go side by side, one in each lane, and several tasks of few actions too. Lanes that are left over
-    idle at zero.
+    Actions of a task are processed side by side, one in each lane; tasks with few actions share lanes. Unused lanes
+    stay at zero.
     """
     n_tasks, n_rows, size = rows.shape
     n_actions = uniform.shape[2]
     side = max(1, WIDTH // n_actions)  # tasks that share lanes
     table = np.empty((n_tasks, n_rows, n_actions), np.float32)
-    m, p = np.empty(size * WIDTH, np.float32), np.empty(size * size * WIDTH, np.float32)  # of p, the lower half alone
+    m, p = np.empty(size * WIDTH, np.float32), np.empty(size * size * WIDTH, np.float32)  # only the lower half of p
     d, x = np.empty(size * WIDTH, np.float32), np.empty(size * 2 * WIDTH, np.float32)
     draw = np.ones(WIDTH, np.float32)
     forgets = kept.size > 0
@@ -95,7 +95,7 @@ def impute_filter(
                 drawn = load(draw, 0)
                 outcome = where_less(drawn, chance, _ONE, _ZERO)
                 store(draw, 0, outcome)
-                shrink = where_less(drawn, _KNOWN, shrink, _ZERO)  # nothing is learned from it again
+                shrink = where_less(drawn, _KNOWN, shrink, _ZERO)  # nothing more is learned from it
                 gain = shrink * (outcome - chance)
                 weight = shrink * shrink * chance * (_ONE - chance)
                 for k in range(size):
@@ -111,7 +111,7 @@ def impute_filter(
                     if 0 <= known < n:
                         table[b, t, first + known] = seen[b, t]
             store(d, 0, logits)
-            bits = d.view(np.int32)  # of floats, fast-math may take for granted that they are finite
+            bits = d.view(np.int32)  # fast-math may assume that floats are finite, so bits are compared
             for b in range(begin, end):
                 for a in range(n):
                     if bits[(b - begin) * n_actions + a] & _EXPONENT == _EXPONENT:
@@ -121,7 +121,7 @@ def impute_filter(
 
 @njit(cache=True, fastmath=True, error_model="numpy")
 def _forget(size, kept, first_m, first_p, m, p):  # type: ignore[no-untyped-def]
-    """Return m and P to the prior's: κ and κ² of the difference are kept."""
+    """Move m and P back towards the prior: κ and κ² of the difference are kept."""
     share = load(kept, 0)
     for k in range(size):
         at = k * WIDTH
@@ -139,7 +139,7 @@ def absorb_filter(
     mean: np.ndarray,  # (B·A, K) float32
     covariance: np.ndarray,  # (B·A, K, K) float32
 ) -> None:
-    """Absorb outcomes one after the other, in place."""
+    """Absorb outcomes one at a time, in place."""
     for b in range(len(rows)):
         x, m, p = rows[b], mean[where[b]], covariance[where[b]]
         direction = np.zeros_like(x)

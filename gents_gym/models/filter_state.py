@@ -1,4 +1,4 @@
-"""States of a filter model, and how they forget: what is believed returns to the prior as time passes."""
+"""Defines the states of a filter model, and how they forget: beliefs return to the prior as time passes."""
 
 from typing import NamedTuple
 
@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-LONG_AGO = -1e6  # the time of a state without history, which is the prior at any time
+LONG_AGO = -1e6  # the time of a state without history, which equals the prior at any time
 
 
 class FilterState(NamedTuple):
     """What is known of N actions: coefficients ~ N(mean, covariance), (N, Q·K) and (N, Q·K, Q·K), and scaled Z, (N, F).
 
-    Q is the number of linear predictors behind an outcome, each with K coefficients.
+    Q is the number of linear predictors of an outcome, each with K coefficients.
     """
 
     mean: Tensor
@@ -21,7 +21,7 @@ class FilterState(NamedTuple):
 
 
 class DriftingState(NamedTuple):
-    """The same, of coefficients that drift: as of ``time`` (N,), and the prior, which they return to."""
+    """The same for coefficients that drift: as of ``time`` (N,), with the prior, which they return to."""
 
     mean: Tensor
     covariance: Tensor
@@ -35,7 +35,7 @@ AnyState = FilterState | DriftingState
 
 
 def forget(state: DriftingState, time: Tensor, rate: Tensor) -> DriftingState:
-    """Return the state at a later time (N,); at an earlier one, nothing is unlearned."""
+    """Return the state at a later time (N,); an earlier time changes nothing."""
     time = torch.maximum(state.time, time)
     kept = (-rate * (time - state.time)).exp()
     mean = state.prior_mean + kept[:, None] * (state.mean - state.prior_mean)
@@ -44,12 +44,12 @@ def forget(state: DriftingState, time: Tensor, rate: Tensor) -> DriftingState:
 
 
 def fades(begin: np.ndarray, end: np.ndarray, rate: float) -> np.ndarray:
-    """Return κ = exp(-rate·d) for times d apart, elementwise; 1 if the end comes first: nothing is unlearned."""
+    """Return κ = exp(-rate·d) for times d apart, elementwise; 1 if the end is before the start."""
     return np.exp(-rate * np.maximum(end.astype(np.float64) - begin, 0))
 
 
 class Drift(NamedTuple):
-    """How the states of B·A actions drift along T rows, as compiled loops read it; without drift, all are empty."""
+    """How the states of B·A actions drift along T rows, for compiled loops; without drift, all arrays are empty."""
 
     kept: np.ndarray  # κ of each row since the one before, (B, T, A) float32
     mean: np.ndarray  # of the prior, (B·A, Q·K)
@@ -57,6 +57,6 @@ class Drift(NamedTuple):
 
     @classmethod
     def none(cls) -> "Drift":
-        """Return what says that states stay."""
+        """Return the value for states that do not drift."""
         empty = np.zeros((0, 0, 0), np.float32)
         return cls(empty, np.zeros((0, 0), np.float32), empty)

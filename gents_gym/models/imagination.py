@@ -1,4 +1,4 @@
-"""Imagination: a model draws tables of outcomes from p_θ itself, and the expected rewards behind them."""
+"""Draws tables of outcomes from p_θ itself, with the expected rewards behind them."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from gents_gym.types import Belief, DrawsMeans, Feedback, Model, RewardFn, TaskInfo
 
-CELLS = 1 << 19  # cells (task, row, action) whose means are learned at once: about 50 MB
+CELLS = 1 << 19  # cells (task, row, action) whose means are learned at the same time: about 50 MB
 
 
 def imagine_tables(
@@ -21,12 +21,12 @@ def imagine_tables(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Return outcomes drawn from p_θ and their expected rewards, (B, T, A) each.
 
-    A model that draws outcomes from parameters gives the expectations itself. Of any other, each action's mean is the
-    belief's prediction after that action's whole column and ``further`` rows more, generated after it in contexts of
-    the same task: an approximation, the better the more rows.
+    A model that draws outcomes from parameters gives the expectations itself. For any other model they are
+    approximated: an action's mean is the belief's prediction after that action's whole column and ``further`` more
+    rows, generated in contexts of the same task. More rows make it more accurate.
 
-    Every table is completed on its own: library matrix products may round differently for another number of rows, and
-    an outcome that flips changes all that come after it.
+    Every table is completed separately, because library matrix products may round differently for another number of
+    rows, and one flipped outcome changes all later ones.
 
     Args:
         model: p_θ.
@@ -35,14 +35,14 @@ def imagine_tables(
         rngs: One generator per task.
         reward_fn: R.
         space: The space of the action features, if they are embeddings.
-        further: Rows beyond the table that means are learned from; None: no means are wanted.
+        further: Rows beyond the table that means are learned from; None: no means are computed.
     """
     n_rows, n_actions = contexts.shape[1], action_features.shape[1]
     size = max(1, CELLS // ((n_rows + (further or 0)) * n_actions))
     outcomes, means = [], []
     for first in range(0, len(rngs), size):
         part = slice(first, first + size)
-        more = [rng.spawn(1)[0].integers(n_rows, size=further or 0) for rng in rngs[part]]  # tables do not show it
+        more = [rng.spawn(1)[0].integers(n_rows, size=further or 0) for rng in rngs[part]]  # tables do not depend on it
         rows = np.stack([np.concatenate([x, x[which]]) for x, which in zip(contexts[part], more, strict=True)])
         info = TaskInfo(
             action_features[part],
@@ -86,7 +86,7 @@ def _learn_means(
 ) -> np.ndarray:
     """Return predictions in the first rows' contexts after all rows of the tables, (B, T', A) to (B, T, A).
 
-    Each action learns in a copy of its task, so that a row takes one decision, not A.
+    Each action learns in its own copy of the task, so that a row takes one decision, not A.
     """
     assert info.known_contexts is not None
     n_tasks, n_all, n_actions = tables.shape

@@ -1,4 +1,4 @@
-"""Imagined tasks: a task distribution that draws whole tasks from a model p_θ, for users with nothing but logs."""
+"""Draws whole tasks from a model p_θ, as a task distribution for users who only have logs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -19,10 +19,10 @@ from gents_gym.models.sequence import SequenceModel
 from gents_gym.randomness import stream
 from gents_gym.types import ActionRows, Model, PublishesTruth, RewardFn, TaskDistribution, Tasks, half, identity
 
-N_ACTIONS, HORIZON = 10, 500  # of tasks for which nothing else is named
+N_ACTIONS, HORIZON = 10, 500  # sizes of tasks if none are given
 FURTHER = 1000  # generated rows beyond the table that means are learned from
-MOST_BYTES = 1 << 28  # of the tasks that are kept
-_KEPT: dict[tuple[Any, ...], Tasks] = {}  # the latest batches: many agents meet the same tasks in one process
+MOST_BYTES = 1 << 28  # memory for the tasks that are kept
+_KEPT: dict[tuple[Any, ...], Tasks] = {}  # the latest batches, because many agents play the same tasks in one process
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,14 @@ class Imagined:
     contexts: str | float | None = None  # "bank", "seen" or a number in [0, 1]; None: "seen", the model's urn
     setting: str | None = None  # task distribution that actions and contexts come from instead of the banks
     reward_fn: RewardFn = None  # type: ignore[assignment]  # R; None: R(y) = y, or y/2 of categories
-    oracle: str | None = None  # policy class behind the regret; None: mlp if the model learned features, else linear
+    # Policy class that regret is measured against; None: mlp if the model learned features, else linear.
+    oracle: str | None = None
     further: int = FURTHER  # generated rows beyond the table that means are learned from
     loaded: Model = field(init=False, repr=False, compare=False)  # the model itself
-    source: Source = field(init=False, repr=False, compare=False)  # of actions and contexts
+    source: Source = field(init=False, repr=False, compare=False)  # source of actions and contexts
 
     def __post_init__(self) -> None:
-        """Check the options, load the model and look for actions and contexts."""
+        """Check the options, load the model and find the source of actions and contexts."""
         distribution = None if self.setting is None else make_tasks(self.setting)
         model = _load(self.model, distribution)
         object.__setattr__(self, "loaded", as_model(model))
@@ -96,7 +97,8 @@ class Imagined:
     def sample_actions(self, seed: int, indices: Sequence[int], n_rows: int, split: str = "train") -> ActionRows:
         """Return ``n_rows`` rows of each of the single actions at ``indices`` of the stream."""
         self._check_memory(indices, 1, check_integer("n_rows", n_rows, 1), 0)
-        rngs = [stream(seed, "imagined", index, split).spawn(2)[1] for index in indices]  # not those of tasks
+        # A stream that tasks do not use.
+        rngs = [stream(seed, "imagined", index, split).spawn(2)[1] for index in indices]
         features, contexts, outcomes, _ = self._draw([(seed, i, split) for i in indices], rngs, 1, n_rows, None)
         return ActionRows(
             features[:, 0],
@@ -126,25 +128,25 @@ class Imagined:
         return features, contexts, *found
 
     def _source(self, model: Any, distribution: TaskDistribution | None) -> Source:
-        """Return where actions and contexts come from."""
+        """Return the source of actions and contexts."""
         if distribution is None:
             return read_banks(model, self.model, self.contexts)
         if self.contexts is not None:
-            raise InputError(f"contexts must be None with a setting, whose own they are, got {self.contexts!r}")
+            raise InputError(f"contexts must be None with a setting, which has its own, got {self.contexts!r}")
         rows = distribution.sample_actions(0, [0], 1, "train")
         if isinstance(model, ExactModel) and rows.hidden_features is not None:
             raise InputError(f"setting must show what its p* is about for model 'exact', got {self.setting!r}")
         return Setting(distribution, (rows.action_features.shape[1], rows.contexts.shape[2]), rows.space)
 
     def _check_memory(self, indices: Sequence[int], n_actions: int, n_rows: int, further: int) -> None:
-        """Raise if the tasks, or the rows that the means of one are learned from, are more than memory holds."""
+        """Raise if the tasks, or the rows that the means of one are learned from, do not fit into memory."""
         n_tasks, (size, dim) = check_count("indices", indices), self.source.sizes
         numbers = n_tasks * (n_actions * size + n_rows * (dim + 2 * n_actions)) + further * (dim + n_actions)
         check_memory(4 * numbers, tasks=n_tasks, n_actions=n_actions, rows=n_rows, further=further)
 
 
 def _load(model: Any, setting: TaskDistribution | None) -> Any:
-    """Return the model that ``model`` is or names, as it keeps its banks: not adapted yet."""
+    """Return the model that ``model`` is or names, not adapted yet, because adapters hide its banks."""
     if not isinstance(model, str | Path):
         return model
     if model == "exact":
@@ -158,12 +160,12 @@ def _load(model: Any, setting: TaskDistribution | None) -> Any:
 
 
 def _weights_digest(model: Model) -> str | None:
-    """Return the sha256 of a trained model's tensors; None of others, whose tasks are not kept."""
+    """Return the sha256 of a trained model's tensors; None for others, whose tasks are not kept."""
     return digest(*(part.numpy() for part in model.state_dict().values())) if isinstance(model, SequenceModel) else None
 
 
 def _keep(key: tuple[Any, ...], tasks: Tasks) -> None:
-    """Keep a batch, and let go of the oldest ones beyond ``MOST_BYTES``."""
+    """Keep a batch, and drop the oldest ones beyond ``MOST_BYTES``."""
     _KEPT[key] = tasks
     sizes = {one: batch.contexts.nbytes + 2 * batch.outcomes.nbytes for one, batch in _KEPT.items()}
     for one in [*_KEPT][:-1]:

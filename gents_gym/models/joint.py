@@ -1,4 +1,4 @@
-"""The ``joint`` model: the filter over all actions of a task at once, which share a task effect."""
+"""The ``joint`` model: a filter over all actions of a task at once, which share a task effect."""
 
 import math
 from collections.abc import Sequence
@@ -35,24 +35,24 @@ class JointConfig(FilterConfig):
 
 
 class JointModel(FilterModel):
-    """A filter whose actions share fate through a task effect.
+    """A filter whose actions are correlated through a task effect.
 
     The coefficients of action a of a task are
 
         β_a = μ(Z_a) + L(Z_a) (√s u + √(1 - s) e_a),
 
-    with u ~ N(0, I) the task's effect, e_a ~ N(0, I) the action's own part, and s in [0, 1] for each coefficient. Of
-    one action alone it says what the filter does, and is trained so; s is then learned from whole tasks. The noise of
-    Gaussian outcomes of a row may have a part in common too.
+    with the task effect u ~ N(0, I), the action's own part e_a ~ N(0, I), and s in [0, 1] for each coefficient. For a
+    single action it equals the filter and is trained as one; s is then learned from whole tasks. Gaussian outcomes of a
+    row may also share a part of their noise.
     """
 
     kind = "joint"
     config_class = JointConfig
     share: Tensor  # s, (K,)
-    row_effect: Tensor  # (): the part of Gaussian noise that a row's actions have in common
+    row_effect: Tensor  # (): the share of Gaussian noise that is common to a row's actions
 
     def __init__(self, config: JointConfig) -> None:
-        """Make a model with a standard normal prior, whose actions have nothing in common."""
+        """Make a model with a standard normal prior and independent actions."""
         super().__init__(config)
         self.register_buffer("share", torch.zeros(self.size))
         self.register_buffer("row_effect", torch.zeros(()))
@@ -63,7 +63,7 @@ class JointModel(FilterModel):
         return JointBelief(self, info, rngs)
 
     def posterior(self, action_features: np.ndarray, ledger: Ledger) -> JointPosterior:
-        """Return the posterior of B·A actions (B, A, F) that nothing is observed of yet."""
+        """Return the posterior of B·A actions (B, A, F) without observations."""
         with torch.no_grad():
             priors = [self.prior(torch.tensor(task)) for task in np.asarray(action_features, np.float32)]
         mean, root = (torch.stack(parts).double().numpy() for parts in list(zip(*priors, strict=True))[:2])
@@ -89,7 +89,7 @@ class JointBelief(CoefficientBelief):
         self._bank = Bank(bank, model.design(bank).astype(np.float32), 1 / urn - 1 if urn > 0 else math.inf)
 
     def _imagine(self, contexts: str | None, end: int, draws: int) -> np.ndarray:
-        """Return the contexts so far and imagined ones behind them, (B, M, T', D)."""
+        """Return the contexts so far and imagined ones after them, (B, M, T', D)."""
         check_contexts(contexts)
         kept = self._ledger.time + 1
         return imagine(self._ledger, self._bank, contexts, end - kept, draws, self._rngs, kept)[0]

@@ -12,19 +12,19 @@ from gents_gym.models.filter_form import FilterKernel, Form, normal_rule
 from gents_gym.models.ledger import Ledger
 from gents_gym.types import RewardFn
 
-JITTER = 1e-9  # of a covariance's diagonal: rounding must not make it indefinite
+JITTER = 1e-9  # added to a covariance's diagonal, so that rounding does not make it indefinite
 
 
 @dataclass(eq=False)
 class JointPosterior:
     """The :class:`gents_gym.models.posterior.Posterior` of β_a = μ_a + L_a (√s u + √(1 - s) e_a) for all actions a.
 
-    The standard normals u, the task's, and e_a, the action's own, are jointly Gaussian given outcomes. The state has
-    them in the order u, 1, e_1, …, e_A, where the 1 stands for x·μ in linear predictors.
+    The standard normals u of the task and e_a of each action are jointly Gaussian given outcomes. The state holds them
+    in the order u, 1, e_1, …, e_A; the 1 gives x·μ in linear predictors.
     """
 
     form: Form  # how outcomes are predicted and absorbed
-    kernel: FilterKernel  # of the same
+    kernel: FilterKernel  # the kernel of this form
     likelihood: Likelihood
     share: np.ndarray  # s, (K,)
     row_effect: float  # the part of Gaussian noise that a row's actions share
@@ -43,7 +43,7 @@ class JointPosterior:
         self.mean[task], self.covariance[task] = mean, covariance
 
     def _loads(self, task: np.ndarray, action: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return what linear predictors of actions (n,) in rows (n, K) are in terms of the state, (n, (A+1)·K + 1)."""
+        """Return the linear predictors of actions (n,) in rows (n, K) as vectors on the state, (n, (A+1)·K + 1)."""
         size, n = rows.shape[1], len(task)
         along = (rows[:, None] @ self.prior_root[task, action])[:, 0]  # Lᵀx, (n, K)
         loads = np.zeros((n, self.mean.shape[1]))
@@ -99,7 +99,7 @@ class JointPosterior:
         return parameters
 
     def _share_noise(self, parameters: np.ndarray, first: int, rngs: Rngs) -> None:
-        """Draw what the noise of a row's cells has in common, given what was observed there, and add it to means."""
+        """Draw the common noise of a row's cells, given what was observed there, and add it to the means."""
         r, noise, (draws, n_rows) = self.row_effect, parameters[0, 0, 0, 0, 1], parameters.shape[1:3]
         normal = np.stack([rng.standard_normal((draws, n_rows)) for rng in rngs])
         seen = self.ledger.seen[:, first : self.ledger.time]  # (B, t)
@@ -122,7 +122,7 @@ class JointPosterior:
         )
 
     def join(self, other: "JointPosterior") -> "JointPosterior":
-        """Return the posterior of these actions and, behind them, the other's, of which nothing was observed."""
+        """Return the posterior of these actions followed by the other's, which have no observations."""
         more = other.prior_mean.shape[1] * other.prior_mean.shape[2]
         mean = torch.cat([self.mean, torch.zeros(len(self.mean), more, dtype=torch.float64)], 1)
         covariance = torch.nn.functional.pad(self.covariance, (0, more, 0, more))
@@ -133,7 +133,7 @@ class JointPosterior:
 
 
 def joint_prior(n_tasks: int, n_actions: int, size: int, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
-    """Return mean and covariance of the state that nothing was observed of, (B, S) and (B, S, S)."""
+    """Return mean and covariance of the state without observations, (B, S) and (B, S, S)."""
     width = (1 + n_actions) * size + 1
     mean, covariance = torch.zeros(n_tasks, width, dtype=dtype), torch.eye(width, dtype=dtype).repeat(n_tasks, 1, 1)
     mean[:, size] = 1

@@ -16,7 +16,7 @@ from gents_gym.types import RewardFn, Truth
 class Phases:
     """One action's n rows in the order of decisions, split into those before and after each of n+1 places.
 
-    Each side is Bayesian linear regression on its own, from the prior.
+    Each side is a separate Bayesian linear regression that starts from the prior.
     """
 
     mean: np.ndarray  # of the prior, (K,)
@@ -38,7 +38,7 @@ class Phases:
 
     @cached_property
     def evidence(self) -> np.ndarray:
-        """The log-density of all outcomes if the two sides of a place have coefficients of their own, (n+1,)."""
+        """The log-density of all outcomes if the two sides of a place have different coefficients, (n+1,)."""
         return self._quadratic(*self.before) + self._quadratic(*self.after)
 
     def places(self, times: np.ndarray) -> np.ndarray:
@@ -69,8 +69,8 @@ class Phases:
 class JumpPosterior:
     """The :class:`gents_gym.models.posterior.Posterior` of coefficients that jump once, all actions together.
 
-    Given that the jump came just before decision j, the rows before and from j on are regressions of their own. The
-    posterior is a mixture over j, and over no jump so far, which is place 0: all rows come after it.
+    Given that the jump came just before decision j, the rows before j and from j on are separate regressions. The
+    posterior is a mixture over j and over no jump so far, which is place 0: all rows come after it.
     """
 
     truth: Truth
@@ -80,7 +80,7 @@ class JumpPosterior:
     phases: dict[tuple[int, int], Phases] = field(default_factory=dict)  # by task and action; made when needed
 
     def learn(self, task: np.ndarray, action: np.ndarray, rows: np.ndarray, outcome: np.ndarray) -> None:
-        """Forget what was concluded of the actions that outcomes have arrived of."""
+        """Discard the cached results of actions whose outcomes have arrived."""
         for key in zip(task.tolist(), action.tolist(), strict=True):
             self.phases.pop(key, None)
 
@@ -151,7 +151,7 @@ class JumpPosterior:
         return np.stack([mean, np.full_like(mean, self.truth.noise)], axis=-1)
 
     def _draw_phases(self, draws: int, rngs: Rngs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return when the jump comes, (B, M), and coefficients before it and from then on, (B, M, A, K) each."""
+        """Return the time of the jump, (B, M), and coefficients before and after it, (B, M, A, K) each."""
         t, shape = self.ledger.time, (draws, *self.mean.shape[1:])
         when, (early, late) = np.empty((len(rngs), draws), np.int64), np.empty((2, len(rngs), *shape))
         for task, rng in enumerate(rngs):
@@ -162,7 +162,7 @@ class JumpPosterior:
             for a, phases in enumerate(self._phases(task)):
                 place = phases.places(picked)
                 now = _draw_around(phases.after, place, normal[0, :, a])
-                other = _draw_around(phases.before, place, normal[1, :, a])  # the prior if none came
+                other = _draw_around(phases.before, place, normal[1, :, a])  # the prior if no jump came
                 came = (picked > 0)[:, None]
                 early[task, :, a], late[task, :, a] = np.where(came, other, now), np.where(came, now, other)
         return when, early, late
@@ -172,13 +172,13 @@ class JumpPosterior:
         return replace(self, ledger=ledger, mean=self.mean[tasks], spread=self.spread[tasks], phases={})
 
     def join(self, other: "JumpPosterior") -> "JumpPosterior":
-        """Return the posterior of these actions and, behind them, the other's."""
+        """Return the posterior of these actions followed by the other's."""
         mean, spread = (np.concatenate(p, axis=1) for p in ((self.mean, other.mean), (self.spread, other.spread)))
         return replace(self, mean=mean, spread=spread, phases={})
 
 
 def jump_prior(truth: Truth, times: np.ndarray) -> np.ndarray:
-    """Return the log-probability of a jump just before each of the decisions ``times``; at 0: of none in them."""
+    """Return the log-probability of a jump just before each of the decisions ``times``; at 0: of no jump."""
     last = times[-1]
     stays, jumps = np.where(times == 0, last, times - 1), times > 0
     return xlog1py(stays, -truth.rate) + xlogy(jumps, truth.rate)
@@ -187,7 +187,7 @@ def jump_prior(truth: Truth, times: np.ndarray) -> np.ndarray:
 def jump_marginal(
     truth: Truth, mean: np.ndarray, variance: np.ndarray, rows: np.ndarray, outcomes: np.ndarray
 ) -> np.ndarray:
-    """Return log p(Y | X) of N single actions whose coefficients jump; arguments as of ``walk_marginal``."""
+    """Return log p(Y | X) of N single actions whose coefficients jump; arguments as for ``walk_marginal``."""
     times = np.arange(rows.shape[1])
     prior, found = jump_prior(truth, times), np.empty(len(rows))
     for i, (x, y) in enumerate(zip(rows, outcomes.astype(np.float64), strict=True)):

@@ -1,4 +1,4 @@
-"""The ledger of B tasks: which actions were decided on in which contexts, and which outcomes have arrived."""
+"""Records the decisions of B tasks: the actions and contexts, and which outcomes have arrived."""
 
 import copy
 from collections.abc import Callable
@@ -10,29 +10,29 @@ from gents_gym.likelihoods import Likelihood
 from gents_gym.numerics.rounds import is_rising
 from gents_gym.types import Feedback, TaskInfo
 
-GROWTH = 64  # rows that an unknown horizon is prepared for at first
-KEPT = ("contexts", "actions", "seen", "outcomes")  # what a state holds; rows follow from contexts
+GROWTH = 64  # rows that an unknown horizon starts with
+KEPT = ("contexts", "actions", "seen", "outcomes")  # what a state holds; rows are derived from contexts
 
 
 class Ledger:
-    """Rows of decisions, one per task and time; row ``time`` holds the context of the decision to come.
+    """Rows of decisions, one per task and time; row ``time`` holds the context of the next decision.
 
     Attributes:
         time: t, decisions so far.
-        contexts: (B, ≥t, D) float32; known contexts to come are in their places.
-        rows: The contexts in the form in which a model reads them, (B, ≥t, K) float32; each is mapped once.
+        contexts: (B, ≥t, D) float32; known future contexts are already in place.
+        rows: The contexts in the form that a model reads, (B, ≥t, K) float32; each is mapped once.
         actions: (B, ≥t).
-        seen: The actions whose outcomes have arrived, (B, ≥t); -1 where one is still missing.
-        outcomes: (B, ≥t) float32, where they have arrived.
-        n_known: Contexts that were known from the start, whole.
-        known: Contexts that were known from the start in some entries, (B, n, D), NaN in the others; None: none.
+        seen: The actions whose outcomes have arrived, (B, ≥t); -1 if one is still missing.
+        outcomes: (B, ≥t) float32, valid if they have arrived.
+        n_known: The number of contexts that were fully known from the start.
+        known: Contexts that were partly known from the start, (B, n, D), NaN in unknown entries; None: there are none.
     """
 
     def __init__(self, info: TaskInfo, rows: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Start without decisions; ``rows`` maps contexts (..., D) to rows (..., K), each on its own."""
+        """Start without decisions; ``rows`` maps each context on its own, (..., D) to (..., K)."""
         self.time, self.n_known = 0, 0
         self.known: np.ndarray | None = None
-        self._map, self._current = rows, -1  # the latest decision whose context is in its place
+        self._map, self._current = rows, -1  # the latest decision whose context is in place
         self._horizon, self._n_actions = info.horizon, info.n_actions
         n_tasks, size, n_context = len(info), info.horizon or GROWTH, info.context_dim
         self.contexts = np.zeros((n_tasks, size, n_context), np.float32)
@@ -51,7 +51,7 @@ class Ledger:
                 self._fill(whole)
 
     def insert_known(self, contexts: np.ndarray, first: int) -> bool:
-        """Put what is known of contexts to come in the place of imagined entries; return whether there is any.
+        """Overwrite imagined entries of future contexts with what is known; return whether anything is.
 
         Args:
             contexts: Imagined contexts of the decisions from ``first`` on, (B, M, n, D); they are changed.
@@ -73,7 +73,7 @@ class Ledger:
         return check_contexts(contexts, len(self.contexts), self.contexts.shape[2])
 
     def end(self, rows: int | None) -> int:
-        """Return how many rows a completed table has, with ``rows`` imputed ones, or up to the horizon."""
+        """Return the number of rows of a completed table, with ``rows`` imputed ones, or up to the horizon."""
         self._check_turn()
         if rows is not None:
             return self.time + check_integer("rows", rows, 1)
@@ -85,7 +85,7 @@ class Ledger:
         """Make ``context`` (B, D) the current one."""
         t = self.time
         if self._current == t and np.array_equal(self.contexts[:, t], context):
-            return  # it was checked and mapped before
+            return  # it was already checked and mapped
         context = self.check_contexts(context)[:, 0]
         self._grow(t + 1)
         self.contexts[:, t], self.rows[:, t], self._current = context, self._map(context), t
@@ -130,13 +130,13 @@ class Ledger:
         return other
 
     def widen(self, n_actions: int) -> None:
-        """Admit so many actions."""
+        """Allow this many actions."""
         self._n_actions = n_actions
 
     def forget(self, rows: int) -> None:
-        """Drop the first rows of every task, those that are made; the others are numbered from 0 again."""
+        """Drop the first rows of every task; the remaining rows are numbered from 0 again."""
         if self.n_known or self._horizon is not None:
-            raise InputError("rows can be forgotten only if neither the horizon nor contexts to come are known")
+            raise InputError("rows can be forgotten only if neither the horizon nor future contexts are known")
         if check_integer("rows", rows, 0) > self.time:
             raise InputError(f"rows must be at most the {self.time} made so far, got {rows}")
         for name in (*KEPT, "rows"):
@@ -150,7 +150,7 @@ class Ledger:
         return {name: getattr(self, name)[:, : self.time].copy() for name in KEPT}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Take rows that :meth:`state` returned in the place of the present ones."""
+        """Replace the rows with those that :meth:`state` returned."""
         n_tasks, _, n_context = self.contexts.shape
         contexts = check_array("contexts", state["contexts"], "(B, t, D)", (n_tasks, -1, n_context))
         if self._horizon is not None and contexts.shape[1] > self._horizon:
@@ -171,7 +171,7 @@ class Ledger:
             raise InputError(f"act must be called at most {self.time} times, the horizon, got one more")
 
     def _cells(self, task: np.ndarray, decision: np.ndarray) -> np.ndarray:
-        """Return a number for each cell of the table, (n,), or raise unless it is of a decision that was made."""
+        """Return an index for each cell of the table, (n,), or raise unless its decision was made."""
         n_tasks = len(self.seen)
         try:
             return np.ravel_multi_index((task, decision), (n_tasks, self.time))

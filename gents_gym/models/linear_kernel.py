@@ -1,7 +1,7 @@
-"""Filters of Gaussian and categorical outcomes, compiled: states take in outcomes and complete tables, in lanes.
+"""Compiles the filters of Gaussian and categorical outcomes, which absorb outcomes and complete tables in lanes.
 
-The belief about an action's Q linear predictors is N(m, P) over Q·K coefficients; of P the lower half is kept. Actions
-lie side by side in the last axis of every array, so one instruction serves many of them.
+The belief about an action's Q linear predictors is N(m, P) over Q·K coefficients; only the lower half of P is kept.
+Actions are contiguous in the last axis of every array, so one instruction processes many of them.
 """
 
 import numpy as np
@@ -35,9 +35,10 @@ def run_linear(
     prior_mean: np.ndarray,  # (N, Q·K) float32: what they return to; empty if they keep all
     prior_covariance: np.ndarray,  # (N, Q·K, Q·K) float32
 ) -> np.ndarray:
-    """Absorb row after row, and return the tables (B, T, A).
+    """Absorb row by row, and return the tables (B, T, A).
 
-    With ``draws``, outcomes are drawn and the states stay as they are. Without, they are given and the states change.
+    With ``draws``, outcomes are drawn and the states stay unchanged. Without it, outcomes are given and the states
+    change.
     """
     n_tasks, n_rows, size = rows.shape
     n_actions, n_states = numbers.shape[2], len(states)
@@ -51,7 +52,7 @@ def run_linear(
     for first in range(0, n_states, LANES):
         own = states[first : first + LANES]
         n = len(own)
-        wide = (n + 7) // 8 * 8  # whole vector registers; what is left over idles at zero
+        wide = (n + 7) // 8 * 8  # whole vector registers; unused lanes stay at zero
         x[:], y[:], counts[:] = _ZERO, _ZERO, _ZERO
         for a in range(n):
             task[a], action[a] = (first + a) // n_actions, (first + a) % n_actions
@@ -79,7 +80,7 @@ def run_linear(
 
 @njit(cache=True)
 def _make_lanes(size, n_coefficients, n_nodes):  # type: ignore[no-untyped-def]
-    """Return lanes for x (K), m (Q·K), half of P, d (Q·K·Q), s (Q), v (Q·Q), gain (Q), weight (Q·Q), and two rooms."""
+    """Return lanes for x (K), m (Q·K), half of P, d (Q·K·Q), s (Q), v (Q·Q), gain (Q), weight (Q·Q) and two buffers."""
     q = n_coefficients // size
     half = n_coefficients * (n_coefficients + 1) // 2
     return (
@@ -124,7 +125,7 @@ def _store(states, m, p, mean, covariance):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, fastmath=CONTRACT, error_model="numpy")
 def _forget(wide, kept, first_m, first_p, m, p):  # type: ignore[no-untyped-def]
-    """Return m and P to the prior's: κ and κ² of the difference are kept."""
+    """Move m and P back towards the prior: κ and κ² of the difference are kept."""
     for k in range(len(m)):
         mk, fk = m[k], first_m[k]
         for a in range(wide):
@@ -137,7 +138,7 @@ def _forget(wide, kept, first_m, first_p, m, p):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, fastmath=CONTRACT, error_model="numpy")
 def _step(form, draws, noise, nodes, shares, wide, lanes, y, counts):  # type: ignore[no-untyped-def]
-    """Absorb outcomes y where ``counts`` is 1; with ``draws``, random numbers in their place become outcomes first."""
+    """Absorb outcomes y if ``counts`` is 1; with ``draws``, y holds random numbers that become outcomes first."""
     x, m, p, d, s, v, gain, weight, room, chance = lanes
     _read(wide, x, m, p, d, s, v)
     if form == GAUSSIAN:
@@ -189,7 +190,7 @@ def _sum_products(wide, values, first, step, x, total):  # type: ignore[no-untyp
 
 @njit(cache=True, fastmath=CONTRACT, error_model="numpy")
 def _write(wide, d, gain, weight, m, p, row):  # type: ignore[no-untyped-def]
-    """Set m += d·gain and P −= d·weight·dᵀ; ``row`` is room for one row of d·weight."""
+    """Set m += d·gain and P −= d·weight·dᵀ; ``row`` is a buffer for one row of d·weight."""
     q = len(gain)
     i = 0
     for k in range(len(m)):
@@ -216,7 +217,7 @@ def _write(wide, d, gain, weight, m, p, row):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, fastmath=CONTRACT, error_model="numpy")
 def _react_gaussian(wide, draws, noise, s, v, y, counts, gain, weight):  # type: ignore[no-untyped-def]
-    """Set gain and weight for outcomes y; with ``draws``, standard normals in their place become outcomes first."""
+    """Set gain and weight for outcomes y; with ``draws``, y holds standard normals that become outcomes first."""
     s0, v0, gain0, weight0 = s[0], v[0], gain[0], weight[0]
     for a in range(wide):
         sound = not v0[a] <= _ZERO  # rounding can make it negative if nothing is left to learn; a NaN must show

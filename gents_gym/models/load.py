@@ -1,4 +1,4 @@
-"""Models by name: a bundled model's id, a preset, a folder or ``package.module:Class`` becomes a model."""
+"""Loads models by name: a bundled model's id, a preset, a folder or ``package.module:Class``."""
 
 import json
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ from gents_gym.seals import check_seal, is_sha256
 from gents_gym.types import ActionModel, Belief, Model, TaskInfo
 
 WEIGHTS = Path(__file__).parent / "weights"
-UNTRAINED = "untrained"  # names a filter with the prior N(0, I)
-SCHEMA = {  # of config.json
+UNTRAINED = "untrained"  # the name of a filter with the prior N(0, I)
+SCHEMA = {  # format of config.json
     "format": str,
     "kind": str,
     "config": dict,
@@ -31,7 +31,7 @@ SCHEMA = {  # of config.json
 
 
 def model_kinds() -> dict[str, str]:
-    """Return all kinds of model with the classes they stand for, those of other distributions included."""
+    """Return all kinds of model with their classes, including those of other distributions."""
     theirs = {point.name: point.value for point in entry_points(group="gents_gym.models")}
     return {**theirs, **registry.MODELS}
 
@@ -50,7 +50,7 @@ def bundled_family(preset: str) -> list[str]:
 
 
 def model_folders(name: str | Path) -> list[Path]:
-    """Return the folders of the bundled models that ``name`` stands for, or the one folder that it is itself.
+    """Return the folders of the bundled models that ``name`` refers to, or the folder that it is.
 
     Args:
         name: A bundled model's id, a preset ("filter") for its models of all settings, a folder, or
@@ -88,7 +88,7 @@ def load_model(name: str | Path, kind: type[SequenceModel] | str | None = None) 
 
 
 def check_model_name(model: Any) -> None:
-    """Raise unless ``model`` is a model or names one; weights are read when tasks are faced."""
+    """Raise unless ``model`` is a model or names one; weights are read when tasks start."""
     if isinstance(model, str | Path):
         if ":" in str(model):
             if is_trained(str(model)):
@@ -100,20 +100,20 @@ def check_model_name(model: Any) -> None:
 
 
 def resolve_model(model: Any, info: TaskInfo) -> Model:
-    """Return the model that ``model`` is or names, for tasks of which ``info`` is known.
+    """Return the model that ``model`` is or names, for tasks described by ``info``.
 
     Args:
-        model: A model; or its name: a bundled model's id, a preset, which stands for its bundled model of the tasks'
-            sizes and outcomes, a folder, ``package.module:Class`` with options behind it, which for a subclass of
-            :class:`SequenceModel` is ``folder`` alone; "exact", p* itself; or "untrained", a filter that learned
-            nothing offline.
+        model: A model, or the name of one: a bundled model's id; a preset, which selects its bundled model for the
+            tasks' sizes and outcomes; a folder; ``package.module:Class`` with options, of which a subclass of
+            :class:`SequenceModel` takes only ``folder``; "exact", p* itself; or "untrained", a filter without offline
+            training.
         info: What is known of the tasks.
     """
     if not isinstance(model, str | Path):
         return as_model(model)
     if model == "exact":
         if info.truth is None:
-            rule = "model 'exact' is p* of settings that publish it (where φ is hidden, exact-twin knows it)"
+            rule = "model 'exact' is p* of settings that publish it (if φ is hidden, exact-twin knows it)"
             raise InputError(f"{rule}, and these tasks do not")
         return ExactModel(info.truth)
     if model == UNTRAINED:
@@ -124,9 +124,9 @@ def resolve_model(model: Any, info: TaskInfo) -> Model:
 
 
 def untrained_filter(info: TaskInfo) -> SequenceModel:
-    """Return a filter of the tasks' sizes whose coefficients have the prior N(0, I) and whose contexts are the task's.
+    """Return a filter of the tasks' sizes with the prior N(0, I), which imagines only the task's own contexts.
 
-    It takes contexts as they are. Gaussian outcomes have noise of variance 1.
+    It does not scale contexts. Gaussian outcomes have noise of variance 1.
     """
     kind = model_class("filter")
     sizes = (info.action_features.shape[-1], info.context_dim)
@@ -134,7 +134,7 @@ def untrained_filter(info: TaskInfo) -> SequenceModel:
 
 
 def begin_belief(model: Any, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> tuple[Model, Belief]:
-    """Return the model that ``model`` is or names, and its belief of B new tasks, or raise if that is none."""
+    """Return the model that ``model`` is or names, and its belief about B new tasks; raise if it returns no belief."""
     found = resolve_model(model, info)
     belief = found.begin(info, rngs)
     if not isinstance(belief, Belief):
@@ -144,7 +144,7 @@ def begin_belief(model: Any, info: TaskInfo, rngs: Sequence[np.random.Generator]
 
 
 def is_trained(spec: str) -> bool:
-    """Return whether "package.module:Class(...)" names a class of trained models, whose weights lie in a folder."""
+    """Return whether "package.module:Class(...)" names a class of trained models, whose weights are in a folder."""
     name, options = parse_spec(spec)
     found = find("model", name, {})
     if not isinstance(found, type) or not issubclass(found, SequenceModel):
@@ -155,7 +155,7 @@ def is_trained(spec: str) -> bool:
 
 
 def as_model(model: Any) -> Model:
-    """Return ``model``, or the adapter of one with ``start``, ``predict`` and ``append``."""
+    """Return ``model``, adapted if it only has ``start``, ``predict`` and ``append``."""
     if isinstance(model, type):
         raise InputError(f"model must be a model, not a class, got {model!r}: make one first")
     if isinstance(model, Model):
@@ -167,16 +167,17 @@ def as_model(model: Any) -> Model:
 
 
 def missing_parts(model: Any) -> list[str]:
-    """Return what an object lacks to be a model: of all actions at once if it has ``begin``, else of single ones."""
+    """Return the methods that an object lacks to be a model: a joint one if it has ``begin``, else a per-action one."""
     whole = ("begin", "likelihood", "context_features", "action_context_features")
     parts = whole if hasattr(model, "begin") else ("start", "predict", "append")
     return [part for part in parts if not hasattr(model, part)]
 
 
 def fitting_model(name: str | Path, info: TaskInfo) -> tuple[Path, SequenceModel]:
-    """Return the first of the models that ``name`` stands for with the tasks' sizes and likelihood, and its folder."""
+    """Return the first model among those named ``name`` that fits the tasks' sizes and likelihood, and its folder."""
     sizes = (info.action_features.shape[-1], info.context_dim)
-    timeless = str(name) in registry.PRESETS and not _knows_time(info)  # who names one model knows what contexts are
+    # A user who names one model knows what its contexts are.
+    timeless = str(name) in registry.PRESETS and not _knows_time(info)
     kind = parse_spec(str(name))[0] if ":" in str(name) else None
     known = []
     for folder in model_folders(name):
@@ -208,7 +209,7 @@ def from_pretrained(folder: Path, kind: type[SequenceModel] | str | None = None)
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Return what the config.json of a model's folder holds, or raise unless all of it is as models are saved."""
+    """Return the content of the config.json in a model's folder, or raise unless all of it is as models are saved."""
     try:
         data = read_file(path)
         config = json.loads(data)
@@ -239,7 +240,8 @@ def _model_class(named: Any, kind: type[SequenceModel] | str | None, path: Path)
 
 def model_class(kind: str) -> type[SequenceModel]:
     """Return the class of a registered kind of model, or of ``package.module:Class``."""
-    known = registry.MODELS if kind in registry.MODELS else model_kinds()  # looking at all distributions takes time
+    # Looking through all distributions takes time.
+    known = registry.MODELS if kind in registry.MODELS else model_kinds()
     return check_model_class(find("kind of model", kind, known))
 
 

@@ -1,4 +1,4 @@
-"""What further observations would be worth to any belief: forks of it observe imagined outcomes, and are asked again.
+"""Estimates the value of further observations for any belief: its forks observe imagined outcomes and predict again.
 
 Sizes: B tasks, A actions, C imagined contexts, n imagined outcomes of an action, and one more place, the current
 context, before the imagined ones.
@@ -14,8 +14,8 @@ from gents_gym.likelihoods import Bernoulli, Gaussian
 from gents_gym.numerics.cubature import hermite_rule
 from gents_gym.types import Belief, Feedback, LooksAhead, Outlook, TaskInfo
 
-DRAWS = 256  # of the next outcome, if the belief's predictions do not say how likely which one is
-N_NODES = 7  # of the rule behind several observations; two gave agents far more bad tasks
+DRAWS = 256  # draws of the next outcome, if the belief gives no probabilities of outcomes
+N_NODES = 7  # nodes of the rule for several observations; with two, agents had far more bad tasks
 Observe = Callable[[np.ndarray, np.ndarray], Iterator[np.ndarray]]
 LEAST = 1e-12  # variance of a reward below which there is nothing to learn
 
@@ -29,21 +29,21 @@ def look_ahead(
     contexts: str | None = None,
     actions: np.ndarray | None = None,
 ) -> Outlook:
-    """Return what further observations would be worth: the belief's own answer, or one found on forks of it.
+    """Return the value of further observations: from the belief itself, or else from forks of it.
 
     Args:
         belief: The belief of B tasks.
         info: What is known of the tasks.
         context: The current contexts, (B, D).
         counts: Numbers of observations, rising, (n,).
-        size: C, contexts that are imagined.
+        size: C, the number of imagined contexts.
         contexts: Where they come from, as in :meth:`gents_gym.types.Belief.complete`.
-        actions: The only actions that there are, (B, n), which the outlook is of; None: all A.
+        actions: The actions that exist, (B, n); the outlook covers only these. None: all A.
     """
     if isinstance(belief, LooksAhead):
         return belief.look_ahead(context, counts, size, contexts, actions)
     first = np.zeros((len(info), 1), np.int64)
-    table = belief.complete(context, size + 1, 1, contexts, first)  # for its contexts; one column costs least
+    table = belief.complete(context, size + 1, 1, contexts, first)  # only its contexts are used; one column is cheapest
     imagined = table.contexts[:, 0, table.current + 1 :]
     return look_ahead_on_forks(belief, info, table.current, context, imagined, counts, actions)
 
@@ -57,16 +57,16 @@ def look_ahead_on_forks(
     counts: np.ndarray,
     actions: np.ndarray | None = None,
 ) -> Outlook:
-    """Return what further observations would be worth, for any belief: forks of it observe every imagined outcome.
+    """Return the value of further observations for any belief: forks of it observe every imagined outcome.
 
     Args:
         belief: The belief of B tasks.
         info: What is known of the tasks.
         time: Decisions so far.
         context: The current contexts, (B, D).
-        imagined: Imagined ones, (B, C, D).
+        imagined: The imagined contexts, (B, C, D).
         counts: Numbers of observations, rising, (n,).
-        actions: The only actions that there are, (B, n); None: all A.
+        actions: The actions that exist, (B, n); None: all A.
     """
 
     def observe(places: np.ndarray, outcomes: np.ndarray) -> Iterator[np.ndarray]:
@@ -99,20 +99,20 @@ def find_outlook(
     observe: Observe,
     actions: np.ndarray | None = None,
 ) -> Outlook:
-    """Return what further observations would be worth by the predictions after one of them.
+    """Return the value of further observations, from the predictions after one observation.
 
-    One observation's gain is exact if outcomes are finitely many; of Gaussian outcomes three are imagined. For more
-    observations, predictions move along a line, the regression of the predictions after one on its reward, by a
-    Gaussian number with the variance that k observations would take away if outcomes were independent given the mean
-    reward. For linear models with Gaussian outcomes that is so.
+    The gain of one observation is exact if there are finitely many outcomes; of Gaussian outcomes three are imagined.
+    For k observations, predictions move along a line: the regression of the predictions after one observation on its
+    reward. The size of the move is Gaussian, with the variance that k observations would remove if outcomes were
+    independent given the mean reward, as they are in linear models with Gaussian outcomes.
 
     Args:
         belief: The belief of B tasks.
         info: What is known of the tasks.
         context: The current contexts, (B, D).
-        imagined: Imagined ones, (B, C, D).
+        imagined: The imagined contexts, (B, C, D).
         counts: Numbers of observations, rising, (n,).
-        observe: Yields, for one action after the other, all predictions after each of its outcomes, (B, n, 1+C, A),
+        observe: Yields, action by action, all predictions after each of its outcomes, (B, n, 1+C, A),
             given places (B, 1+C, D), the first of them that of the observation, and outcomes (B, A, n).
         actions: The only actions that there are, (B, n), which then take the place of A; None: all.
     """
@@ -131,7 +131,7 @@ def find_outlook(
 
 @contextmanager
 def errors_of(copies: int) -> Iterator[None]:
-    """Let errors about one of a task's copies, which lie side by side, name the task."""
+    """Make errors about a copy of a task name the task; a task's copies are contiguous."""
     try:
         yield
     except TaskError as error:
@@ -143,25 +143,26 @@ class _Move:
     """How predictions move when an action is observed in the current context."""
 
     def __init__(self, after: np.ndarray, chances: np.ndarray, rewards: np.ndarray, action: int) -> None:
-        """Take predictions (B, n, 1+C, A) after outcomes of probabilities and rewards (B, n)."""
+        """Take predictions (B, n, 1+C, A) after outcomes with probabilities and rewards (B, n)."""
         self.after, self.chances = after, chances[..., None, None]
         centred = rewards - (chances * rewards).sum(axis=1, keepdims=True)
         variance = (chances * centred**2).sum(axis=1)  # (B,)
         deviation = np.sqrt(np.maximum(variance, LEAST))
         self.mean = (self.chances * after).sum(axis=1)  # (B, 1+C, A)
         slopes = (self.chances * centred[..., None, None] * (after - self.mean[:, None])).sum(axis=1)
-        self.line = slopes / deviation[:, None, None]  # of all predictions, to a standard deviation of the reward
+        self.line = slopes / deviation[:, None, None]  # slopes of all predictions, per standard deviation of the reward
         own = self.line[..., action]  # (B, 1+C)
-        self.share = np.clip(own[:, 0] / deviation, 0, 1)  # of the reward's variance that is the mean reward's, (B,)
+        # Share of the reward's variance that is due to the mean reward, (B,).
+        self.share = np.clip(own[:, 0] / deviation, 0, 1)
         with np.errstate(divide="ignore", invalid="ignore"):
             self.likeness = np.nan_to_num(np.minimum((own[:, 1:] / own[:, :1]) ** 2, 1))  # (B, C)
 
     def gain(self, now: np.ndarray, count: int, is_finite: bool) -> np.ndarray:
-        """Return by how much the best prediction rises after so many observations, mean over contexts, (B,)."""
+        """Return the rise of the best prediction after this many observations, averaged over contexts, (B,)."""
         if count == 1 and is_finite:
             most = (self.chances[..., 0] * self.after[:, :, 1:].max(axis=3)).sum(axis=1)  # (B, C)
             return np.asarray((most - self.mean[:, 1:].max(axis=2)).mean(axis=1))
-        # k observations take k(1 + q) / (1 + kq) times as much variance away as one, q = share / (1 - share).
+        # k observations remove k(1 + q) / (1 + kq) times as much variance as one, q = share / (1 - share).
         size = np.sqrt(count / (1 + (count - 1) * self.share))[:, None, None]
         nodes, weights = hermite_rule(N_NODES)
         moved = (now[:, 1:] + node * size * self.line[:, 1:] for node in nodes)

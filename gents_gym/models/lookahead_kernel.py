@@ -1,4 +1,4 @@
-"""What further observations would be worth under the filter model, compiled: every task and action on its own."""
+"""Compiles the value of further observations under the filter model, for each task and action on its own."""
 
 import math
 
@@ -26,22 +26,23 @@ def look_ahead_filter(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the gains (B, A, n) and shares (B, A) of :class:`gents_gym.types.Outlook`.
 
-    In a row c, an action's predictor x_c·β is N(s_c, v_c). An observation in the current row x takes h·w_c² of v_c
-    away, w_c = x_cᵀPx, and k of them g·w_c², g = kh / (1 + (k-1)vh); the mean moves by w_c·√g times a standard normal
-    number, the same in all rows. For binary outcomes that number is integrated by ``nodes`` and ``weights``, and the
-    first observation's two outcomes are exact. For Gaussian ones the expected maximum has a closed form.
+    In a row c, an action's predictor x_c·β is N(s_c, v_c). An observation in the current row x reduces v_c by h·w_c²,
+    w_c = x_cᵀPx, and k of them reduce it by g·w_c², g = kh / (1 + (k-1)vh); the mean moves by w_c·√g times a standard
+    normal number, the same in all rows. For binary outcomes that number is integrated by ``nodes`` and ``weights``,
+    except that the first observation's two outcomes are exact. For Gaussian outcomes the expected maximum has a closed
+    form.
 
     Args:
         binary: Whether outcomes are 0 and 1, else Gaussian.
-        scale: A reward is the first plus the second times P(Y=1), or times the predictor.
+        scale: A pair (a, b): a reward is a + b·P(Y=1), or a + b times the predictor.
         noise: Variance of a Gaussian outcome around its predictor.
         row: The current context.
         rows: The imagined contexts.
-        mean: Of the coefficients.
-        covariance: Of the coefficients.
+        mean: Mean of the coefficients.
+        covariance: Covariance of the coefficients.
         counts: Observations k, whole numbers.
-        nodes: Of a rule for N(0, 1).
-        weights: Of that rule.
+        nodes: Nodes of a quadrature rule for N(0, 1).
+        weights: Its weights.
     """
     n_tasks, n_rows, _ = rows.shape
     n_actions = len(mean) // n_tasks
@@ -85,7 +86,7 @@ def look_ahead_filter(
 
 @njit(cache=True, error_model="numpy")
 def _step(count, spread, h):  # type: ignore[no-untyped-def]
-    """Return g, such that so many observations take g·w² of a variance away; one takes h·w²."""
+    """Return g: k observations reduce a variance by g·w², one reduces it by h·w²."""
     return count * h / (_ONE + (count - _ONE) * max(spread * h, _ZERO))
 
 
@@ -129,14 +130,14 @@ def _cross(x, rows, m, p, w):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, fastmath=True, error_model="numpy")
 def _value(binary, base, factor, s, v, values):  # type: ignore[no-untyped-def]
-    """Set the mean rewards for predictors of mean s and variance v."""
+    """Set the mean rewards for predictors with mean s and variance v."""
     for c in range(len(s)):
         values[c] = base + factor * (_chance(s[c] / np.sqrt(_ONE + _SHRINK * v[c])) if binary else s[c])
 
 
 @njit(cache=True)
 def _rank(values, best, top, second):  # type: ignore[no-untyped-def]
-    """Set the best action of every row, its value and the value of the next best."""
+    """Set the best action of every row, its value and the value of the second best."""
     for c in range(len(best)):
         best[c], top[c], second[c] = 0, values[0, c], -np.inf
         for a in range(1, len(values)):
@@ -148,7 +149,7 @@ def _rank(values, best, top, second):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, fastmath=True, error_model="numpy")
 def _gain_binary(g, moves, weights, base, factor, s, v, w, rival, room):  # type: ignore[no-untyped-def]
-    """Return the mean over rows of E[max(f, rival)] - max(E[f], rival), f being the prediction after a move."""
+    """Return the mean over rows of E[max(f, rival)] - max(E[f], rival), where f is the prediction after a move."""
     centre, step, mean, most = room
     for c in range(len(s)):
         shrink = _ONE / np.sqrt(_ONE + _SHRINK * max(v[c] - g * w[c] * w[c], _ZERO))

@@ -1,9 +1,9 @@
-"""The moments of linear predictors with Gaussian coefficients, compiled, so that each is computed on its own."""
+"""Compiles the moments of linear predictors with Gaussian coefficients, so that each is computed on its own."""
 
 import numpy as np
 from numba import njit
 
-LEAST_SPREAD = 1e-6  # variance of a predictor below which rounding decides
+LEAST_SPREAD = 1e-6  # variances of a predictor below this are rounding error
 
 
 @njit(cache=True)
@@ -31,7 +31,7 @@ def predictor_moments(
 
 @njit(cache=True)
 def lower_roots(covariance: np.ndarray) -> np.ndarray:  # (n, Q, Q)
-    """Return lower triangular L with LLᵀ = V; pivots that rounding made too small are ``LEAST_SPREAD``."""
+    """Return lower triangular L with LLᵀ = V; pivots that are too small become ``LEAST_SPREAD``."""
     found = np.zeros_like(covariance)
     for v, lower in zip(covariance, found):  # noqa: B905
         for j in range(len(v)):

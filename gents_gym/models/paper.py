@@ -1,4 +1,4 @@
-"""The ``paper`` model: summary statistics of the history into an MLP head, as the paper describes it."""
+"""The ``paper`` model: an MLP head on summary statistics of the history, as the paper describes it."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from gents_gym.models.paper_kernel import impute_paper, read_head
 from gents_gym.models.sequence import SequenceModel, check_sequences
 from gents_gym.models.statistics_kernel import Statistics
 
-LAYER = 500  # weights that a layer's Python objects weigh as much as
+LAYER = 500  # number of weights that take as much memory as a layer's Python objects
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class PaperConfig:
     action_dim: int  # F
     context_dim: int  # D
     hidden_layers: int = 3  # linear layers between the first and the last one; "simpler models" have fewer
-    width: int = 100  # of every hidden layer
+    width: int = 100  # width of every hidden layer
     repeats: int = 100  # copies of the statistics at the head's input
     context_features: int = 0  # size of the learned φ̂(X); 0: the context itself
     context_width: int = 100  # hidden width of φ̂, two hidden layers
     raw: bool = False  # the head reads XᵀY itself, not the bounded β̂ = (XᵀX + I)^-1 XᵀY
-    intercept: bool | None = None  # the rows of X have a leading 1; None: if φ̂ is learned
+    intercept: bool | None = None  # whether rows of X have a leading 1; None: only if φ̂ is learned
     plain_context: bool = False  # the head reads the current context itself, not its row of X
 
     def __post_init__(self) -> None:
@@ -47,12 +47,12 @@ class PaperConfig:
 
     @property
     def lead(self) -> int:
-        """How many ones lead a row of X."""
+        """The number of leading ones in a row of X."""
         return int(bool(self.context_features) if self.intercept is None else self.intercept)
 
     @property
     def size(self) -> int:
-        """K, entries of a row of X."""
+        """K, the entries of a row of X."""
         return self.lead + (self.context_features or self.context_dim)
 
 
@@ -65,21 +65,22 @@ class PaperState(NamedTuple):
 
 
 class PaperModel(SequenceModel):
-    """An MLP on (Z, X, statistics of the history), the statistics (XᵀX + I)^-1 and XᵀY.
+    """An MLP on (Z, X, statistics of the history), the statistics being (XᵀX + I)^-1 and XᵀY.
 
     What the paper leaves open, and what is chosen here:
 
     - Scaling. Contexts and features are standardised by the training rows' moments. XᵀY grows with the history, and a
-      head that reads it raw does not train well. The head reads β̂ = (XᵀX + I)^-1 XᵀY in its place: the same
-      information, since (XᵀX + I)^-1 stands beside it, and bounded. The preset ``literal`` does neither.
-    - Repeats. A statistic repeated 100 times equals one input whose weight is the sum of the copies'. That sum is the
-      parameter here, so no 3,007-wide product is ever made. Its initial value has the distribution of the sum of 100
-      default initial weights. Adam moves each of 100 equal copies by the same step, so their sum moves 100 times as
-      far and decays as slowly as one: its own learning rate is 100 times the others', its weight decay a hundredth.
-    - Learned features. Where φ̂ is learned, the rows of X are (1, φ̂(X)), with the constant that φ̂ could learn, and the
-      head reads that row for the current context too. φ̂ has two hidden layers and begins at features that all actions'
-      logits are linear in (``gents_gym.training.start.fit_context_map``); gradients reach it through the statistics.
-      In ``literal`` the rows are φ̂(X), the head reads X, and φ̂ begins at random.
+      head that reads it raw does not train well. Instead, the head reads β̂ = (XᵀX + I)^-1 XᵀY, which is bounded and,
+      together with (XᵀX + I)^-1, holds the same information. The preset ``literal`` does neither.
+    - Repeats. A statistic repeated 100 times equals one input whose weight is the sum of the 100 weights. That sum is
+      the parameter here, so no 3,007-wide product is ever computed. Its initial value has the distribution of the sum
+      of 100 default initial weights. Adam moves each of 100 equal copies by the same step, so their sum moves 100 times
+      as far and decays as slowly as one. So its learning rate is 100 times that of the others, and its weight decay a
+      hundredth.
+    - Learned features. If φ̂ is learned, the rows of X are (1, φ̂(X)), with a constant that φ̂ could also learn, and
+      the head reads that row for the current context too. φ̂ has two hidden layers and starts from features that all
+      actions' logits are linear in (``gents_gym.training.start.fit_context_map``); gradients reach it through the
+      statistics. In ``literal`` the rows are φ̂(X), the head reads X, and φ̂ starts at random.
     - Initialisation: PyTorch's default for the 3,007-wide layer, and for the others. Activations: ReLU.
     - Schedule: the learning rate, chosen by validation from {0.1, 0.01, 0.001}, rises over the first 30 % of all
       steps and then falls to zero along a cosine. In ``literal`` it is constant.
@@ -91,7 +92,7 @@ class PaperModel(SequenceModel):
     def __init__(self, config: PaperConfig) -> None:
         """Make a model with fresh weights."""
         super().__init__(config)
-        self.context_map = context_network(config)  # φ̂; empty, which is the identity, where it is not learned
+        self.context_map = context_network(config)  # φ̂; if it is not learned, it is empty, which is the identity
         self.size = config.size  # K
         plain = config.action_dim + (config.context_dim if config.plain_context else self.size)
         statistics = self.size**2 + self.size
@@ -106,7 +107,7 @@ class PaperModel(SequenceModel):
         self.last = nn.Linear(config.width, 1)
 
     def parameter_groups(self, learning_rate: float, weight_decay: float) -> list[dict[str, Any]]:
-        """Return two groups: the folded weights move as 100 copies' sum does, the others as they are."""
+        """Return two groups: the folded weights, which move as the sum of 100 copies does, and the others."""
         repeats = self.config.repeats
         others = [parameter for name, parameter in self.named_parameters() if name != "folded"]
         return [
@@ -126,7 +127,7 @@ class PaperModel(SequenceModel):
         return torch.sigmoid(self.last(hidden)[..., 0])
 
     def append(self, state: PaperState, context: Tensor, outcome: Tensor, where: Tensor | None = None) -> PaperState:
-        """Return the statistics with a row more, by a rank-one update, in the rows that ``where`` picks."""
+        """Return the statistics with one more row, by a rank-one update, in the rows that ``where`` picks."""
         return add_row(state, self.rows(context), outcome, where)
 
     def features(self, action_features: Tensor, context: Tensor) -> Tensor:
@@ -145,20 +146,20 @@ class PaperModel(SequenceModel):
         return -binary_cross_entropy_with_logits(logits, outcomes[:, at], reduction="none")
 
     def context_features(self, contexts: np.ndarray) -> np.ndarray | None:
-        """Return φ̂(X), (..., D) to its size; None where it is not learned."""
+        """Return φ̂(X), (..., D) to its size; None if it is not learned."""
         return map_contexts(self, contexts)[..., self.config.lead :] if self.config.context_features else None
 
     def kernel(self) -> Kernel:
-        """Return the compiled kernel; a subclass's own methods are not in it, and go row by row."""
+        """Return the compiled kernel; a subclass with its own methods goes row by row instead."""
         return PaperKernel(self) if type(self) is PaperModel else RowByRow(self)
 
     def rows(self, contexts: Tensor) -> Tensor:
-        """Return the contexts in the model's units, or φ̂ of them, behind a 1 if there is one, (..., D) to (..., K)."""
+        """Return the scaled contexts, or φ̂ of them, with a leading 1 if there is one, (..., D) to (..., K)."""
         mapped = self.context_map(self.scale_contexts(contexts))
         return torch.cat([torch.ones_like(mapped[..., :1]), mapped], -1) if self.config.lead else mapped
 
     def _current(self, contexts: Tensor) -> Tensor:
-        """Return what the head reads of the current context: its row of X, or itself."""
+        """Return what the head reads of the current context: its row of X, or the context itself."""
         return self.scale_contexts(contexts) if self.config.plain_context else self.rows(contexts)
 
     def _flatten(self, state: PaperState) -> Tensor:
@@ -171,28 +172,28 @@ class PaperModel(SequenceModel):
 
 
 class PaperKernel(RowByRow):
-    """Tables of the paper model by library products and compiled loops."""
+    """Tables of the paper model, by library products and compiled loops."""
 
     def __init__(self, model: PaperModel) -> None:
         super().__init__(model)
         self._paper, self._head, self._rows = model, read_head(model), ContextRows(model)
 
     def rows(self, contexts: np.ndarray) -> np.ndarray:
-        """Return the contexts as histories keep them, (..., D) to (..., K), and as the head reads them, behind that."""
+        """Return the contexts as histories keep them, (..., D) to (..., K), followed by what the head reads."""
         rows = self._rows(contexts)
         if not self._paper.config.plain_context:
             return rows
         return np.concatenate([rows, self._rows.scale(contexts)], axis=-1)
 
     def features(self, rows: np.ndarray) -> np.ndarray | None:
-        """Return φ̂(X); None where it is not learned."""
+        """Return φ̂(X); None if it is not learned."""
         config = self._paper.config
         return rows[..., config.lead : config.size] if config.context_features else None
 
     def absorb(
         self, state: PaperState, task: np.ndarray, action: np.ndarray, rows: np.ndarray, outcome: np.ndarray, shape: Any
     ) -> PaperState:
-        """Append the rows in place, to the played actions' statistics alone, by the model's own update."""
+        """Append the rows in place, only to the played actions' statistics, by the model's own update."""
         played = torch.from_numpy(task * shape[1] + action)
         some = PaperState(*(part[played] for part in state))
         row = torch.from_numpy(np.ascontiguousarray(rows[:, : self._paper.size]))
@@ -203,14 +204,14 @@ class PaperKernel(RowByRow):
     def generate(
         self, state: PaperState, rows: np.ndarray, played: np.ndarray, seen: np.ndarray, noise: np.ndarray
     ) -> np.ndarray:
-        """Return tables (B, T', A) by the compiled loop."""
+        """Return tables (B, T', A), by the compiled loop."""
         return impute_paper(self._head, state, rows, played, seen, noise)
 
 
 def add_row(state: PaperState, row: Tensor, outcome: Tensor, where: Tensor | None) -> PaperState:
-    """Return the statistics with a row (N, K) more, by a rank-one update, in the rows that ``where`` picks."""
+    """Return the statistics with one more row (N, K), by a rank-one update, in the rows that ``where`` picks."""
     row = row if where is None else row * where[:, None]
-    direction = (state.inverse * row[:, None]).sum(2)  # (N, K); such small matrices multiply slower by bmm
+    direction = (state.inverse * row[:, None]).sum(2)  # (N, K); bmm is slower for such small matrices
     gain = direction / (1 + (direction * row).sum(1, keepdim=True))
     inverse = state.inverse - gain[:, :, None] * direction[:, None]
     return state._replace(inverse=inverse, products=state.products + row * outcome[:, None])

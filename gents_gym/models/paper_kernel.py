@@ -1,8 +1,9 @@
-"""Fast imputation with the paper model: states and contexts in, completed tables out.
+"""Completes tables quickly with the paper model.
 
-Library products do the head's layers; a compiled loop does all between them. The state lives inside the head's input:
-column a of it is (x, the lower half of (XᵀX + I)^-1, β̂ or XᵀY) of action a. A hidden unit that is always 1 carries the
-biases. If the head reads the context itself, x is (its row of X, the context), and the weights of the row are zero.
+Library products compute the head's layers; a compiled loop does everything between them. The state is inside the head's
+input: its column a is (x, the lower half of (XᵀX + I)^-1, β̂ or XᵀY) of action a. A hidden unit that is always 1
+carries the biases. If the head reads the context itself, x is (its row of X, the context), and the weights of the row
+are zero.
 """
 
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ _ZERO, _ONE, _TINY = np.float32(0), np.float32(1), np.float32(1e-12)
 
 
 class Head(NamedTuple):
-    """The head's weights, inputs first, as columns of widened layers, and what its first layer makes of Z."""
+    """The head's weights, inputs first, as columns of widened layers, and its first layer's output for Z."""
 
     first: Tensor  # (R+P+K, wide): R entries of the current context, P of the inverse, K of the other statistic
     others: list[Tensor]  # (wide, wide) each
@@ -40,13 +41,13 @@ def impute_paper(
     seen: np.ndarray,
     uniform: np.ndarray,
 ) -> np.ndarray:
-    """Return the tables (B, T, A): row after row, every missing outcome is drawn and absorbed.
+    """Return the tables (B, T, A): row by row, every missing outcome is drawn and absorbed.
 
-    The last row is NaN for an action with a logit or a hidden unit that is not finite: outcomes do not show it.
+    The last row is NaN for an action with a logit or a hidden unit that is not finite, which outcomes would not show.
 
     Args:
         head: The paper model's head.
-        state: The model's state after all that was observed, of N = B·A actions.
+        state: The model's state after everything observed, for N = B·A actions.
         rows: The contexts as the model's histories keep them and its head reads them, (B, T, R).
         played: The action observed in a row, (B, T), -1 for none.
         seen: Its outcome, (B, T).
@@ -88,7 +89,8 @@ def read_head(model: Any) -> Head:
     wide = -(-(model.config.width + 1) // 8) * 8
     folded = model.folded.detach().numpy()
     square = folded[:, : size * size].reshape(-1, size, size)
-    square = np.tril(square) + np.triu(square, 1).swapaxes(1, 2)  # the inverse is symmetric: one half, both weights
+    # The inverse is symmetric, so one half gets both weights.
+    square = np.tril(square) + np.triu(square, 1).swapaxes(1, 2)
     unread = np.zeros((model.config.width, size if model.config.plain_context else 0), np.float32)
     current = model.plain.detach().numpy()[:, action_dim:]
     parts = [unread, current, square[:, *np.tril_indices(size)], folded[:, size * size :]]
@@ -109,7 +111,7 @@ def read_head(model: Any) -> Head:
 
 
 def _widened(values: np.ndarray, wide: int, one: float = 1) -> np.ndarray:
-    """Return (n, W) values as (n, wide): then ``one`` for the unit that carries the biases, and zeros."""
+    """Return (n, W) values widened to (n, wide): ``one`` for the unit that carries the biases, then zeros."""
     widened = np.zeros((len(values), wide), np.float32)
     widened[:, : values.shape[1]] = values
     widened[:, values.shape[1]] = one
@@ -118,7 +120,7 @@ def _widened(values: np.ndarray, wide: int, one: float = 1) -> np.ndarray:
 
 @njit(cache=True)
 def _set_contexts(inputs: np.ndarray, rows: np.ndarray, t: int, tasks: np.ndarray) -> None:
-    """Put row t of each action's task into the first lines of the inputs."""
+    """Write row t of each action's task into the first lines of the inputs."""
     for a in range(inputs.shape[1]):
         row = rows[tasks[a], t]
         for k in range(len(row)):

@@ -1,4 +1,4 @@
-"""Picked contexts: what a context model picks of a model's bank and a task's ledger, with what is known of them."""
+"""Collects the contexts that a context model picks from a model's bank and a task's ledger, with known entries."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -13,23 +13,23 @@ class Bank(NamedTuple):
     """A model's training contexts."""
 
     contexts: np.ndarray  # (n, D)
-    rows: np.ndarray  # the same in the form in which the model reads them, (n, K)
-    alpha: float  # their mass in the urn, in contexts
+    rows: np.ndarray  # the same in the form that the model reads, (n, K)
+    alpha: float  # mass of the bank in the urn, as a number of contexts
 
 
 def imagine(
     ledger: Ledger, bank: Bank, contexts: str | None, count: int, draws: int, rngs: Rngs, kept: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return own contexts and imagined ones behind them, and their rows, (B, M, T', D) and (B, M, T', K).
+    """Return own contexts followed by imagined ones, and their rows, (B, M, T', D) and (B, M, T', K).
 
     Args:
-        ledger: Of B tasks.
-        bank: The model's.
+        ledger: The ledger of B tasks.
+        bank: The model's bank.
         contexts: The context model; None: the default one.
-        count: How many are imagined: those of the decisions after the current one.
+        count: The number of imagined contexts, for the decisions after the current one.
         draws: M.
         rngs: One generator per task.
-        kept: How many of the first own contexts are before them.
+        kept: The number of own contexts before them.
     """
     ahead = ledger.time + 1
     there = Sources(len(bank.contexts), ahead, ledger.n_known, bank.alpha, ledger.known is not None)
@@ -42,7 +42,7 @@ def imagine(
 
 
 def _gather(sources: Sequence[tuple[np.ndarray, np.ndarray]], picks: np.ndarray, t: int) -> Iterator[np.ndarray]:
-    """Yield, of own rows and a bank's, the first t of the own and the picked ones behind them, (B, M, T', ...)."""
+    """Yield the first t of the own rows followed by the picked ones, from own rows and a bank's, (B, M, T', ...)."""
     n_tasks, draws, count = picks.shape
     some_own = np.count_nonzero(picks < 0) > 0
     for own, bank in sources:

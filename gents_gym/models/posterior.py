@@ -1,4 +1,4 @@
-"""Posteriors of coefficients: what the exact model asks of one, and the sampled one of outcomes of finitely many kinds.
+"""Defines the posterior of coefficients that the exact model needs, and samples it for binary and categorical outcomes.
 
 Sizes: B tasks, A actions, K entries of a row, Q coefficients of an action: K, or (C-1)·K for C categories.
 """
@@ -16,7 +16,7 @@ from gents_gym.numerics.multinomial import MultinomialProblems, softmax_with_zer
 from gents_gym.numerics.student import Student, draw_numbers, last_state
 from gents_gym.types import RewardFn
 
-GROUP = 256  # proposals behind marginal likelihoods that are held at once
+GROUP = 256  # proposals for marginal likelihoods that are held in memory at once
 Rngs = Sequence[np.random.Generator]
 
 
@@ -42,7 +42,7 @@ class Posterior(Protocol):
     def sample(self, rows: np.ndarray, first: int, rngs: Rngs) -> np.ndarray:
         """Return the parameters of outcomes under drawn coefficients, (B, M, T, K) to (B, M, T, A, ...).
 
-        Row 0 is that of decision ``first``.
+        Row 0 belongs to decision ``first``.
         """
         ...
 
@@ -51,7 +51,7 @@ class Posterior(Protocol):
         ...
 
     def join(self, other: Self) -> Self:
-        """Return the posterior of these actions and, behind them, the other's."""
+        """Return the posterior of these actions followed by the other's."""
         ...
 
 
@@ -59,18 +59,18 @@ class Posterior(Protocol):
 class SampledPosterior:
     """The :class:`Posterior` of binary and categorical outcomes, given what a ledger holds.
 
-    Draws are the ends of independence Metropolis-Hastings chains; expectations are over weighted proposals. The
-    proposals of an action are fitted again once an outcome of it has arrived.
+    Draws are the ends of independence Metropolis-Hastings chains; expectations are over weighted proposals. An action's
+    proposals are fitted again after one of its outcomes has arrived.
     """
 
     likelihood: Likelihood
-    n_steps: int  # of a chain
-    n_weighted: int  # proposals behind an expectation
+    n_steps: int  # steps of a chain
+    n_weighted: int  # proposals per expectation
     ledger: Ledger
     means: np.ndarray  # of the prior, (B, A, Q)
     variances: np.ndarray  # of the prior, (B, A, Q)
     student: Student  # of (B, A) posteriors
-    stale: np.ndarray  # whose proposals have to be fitted, (B, A)
+    stale: np.ndarray  # actions whose proposals have to be fitted, (B, A)
 
     @classmethod
     def prior(
@@ -82,13 +82,13 @@ class SampledPosterior:
         means: np.ndarray,
         variances: np.ndarray,
     ) -> "SampledPosterior":
-        """Return the prior, of means and variances (B, A, Q)."""
+        """Return the prior with means and variances (B, A, Q)."""
         student = Student(means.copy(), np.sqrt(variances)[..., None] * np.eye(means.shape[-1]))
         stale = np.zeros(means.shape[:-1], np.bool_)
         return cls(likelihood, n_steps, n_weighted, ledger, means, variances, student, stale)
 
     def learn(self, task: np.ndarray, action: np.ndarray, rows: np.ndarray, outcome: np.ndarray) -> None:
-        """Note of which actions outcomes have arrived."""
+        """Note which actions have new outcomes."""
         self.stale[task, action] = True
 
     def expected(self, rows: np.ndarray, reward_fn: RewardFn, rngs: Rngs) -> np.ndarray:
@@ -132,13 +132,13 @@ class SampledPosterior:
         return replace(self, ledger=ledger, means=means, variances=variances, student=student, stale=stale)
 
     def join(self, other: "SampledPosterior") -> "SampledPosterior":
-        """Return the posterior of these actions and, behind them, the other's."""
+        """Return the posterior of these actions followed by the other's."""
         parts = [(one.means, one.variances, one.stale, *one.student) for one in (self, other)]
         means, variances, stale, *student = (np.concatenate(pair, axis=1) for pair in zip(*parts, strict=True))
         return replace(self, means=means, variances=variances, stale=stale, student=Student(*student))
 
     def _weighted_rewards(self, rows: np.ndarray, reward_fn: RewardFn, rngs: Rngs) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean rewards under S weighted draws, (S, B, C, A), and the draws' shares, (S, B, 1, A)."""
+        """Return mean rewards under S weighted draws, (S, B, C, A), and the draws' weights, (S, B, 1, A)."""
         drawn = [draw_numbers(rng, (self.n_weighted, *self.means.shape[1:])) for rng in rngs]
         proposals, weights = self._propose(*(np.stack(part, axis=1) for part in zip(*drawn, strict=True)))
         rewards = self.likelihood.expected_reward(reward_fn, self.parameters(rows, proposals))
@@ -153,7 +153,7 @@ class SampledPosterior:
         return self.student.propose(self._problems(), normal, squares)
 
     def _problems(self, wanted: np.ndarray | None = None) -> MultinomialProblems:
-        """Return the posteriors, (B, A) of them, or only those that ``wanted`` (B, A) picks, (n,)."""
+        """Return the posteriors, (B, A), or only those that ``wanted`` (B, A) picks, (n,)."""
         seen = self.ledger.seen[:, : self.ledger.time]
         task, decision = np.nonzero(seen >= 0)
         problem = task * self.stale.shape[1] + seen[task, decision]
@@ -174,12 +174,12 @@ def sampled_marginal(
     """Return log p(Y | X) of N single actions by importance sampling, and its standard errors, (N,) each.
 
     Args:
-        mean: The prior's, (N, 1, Q).
-        variance: The prior's, (N, 1, Q).
+        mean: Mean of the prior, (N, 1, Q).
+        variance: Variance of the prior, (N, 1, Q).
         rows: (N, R, K).
         outcomes: (N, R).
-        count: S, proposals.
-        rng: Their source.
+        count: S, the number of proposals.
+        rng: The source of the proposals.
     """
     n_actions, n_rows, size = rows.shape
     counts = np.full((n_actions, 1), n_rows)
@@ -192,5 +192,5 @@ def sampled_marginal(
     weights = np.concatenate(parts)[..., 0]  # (S, N)
     total = logsumexp(weights, axis=0)  # (N,)
     shares = np.exp(weights - total)  # (S, N)
-    error = np.sqrt(np.maximum((shares**2).sum(axis=0) - 1 / count, 0))  # the delta method's
+    error = np.sqrt(np.maximum((shares**2).sum(axis=0) - 1 / count, 0))  # by the delta method
     return total - np.log(count) + student.log_constant(variance)[:, 0], error

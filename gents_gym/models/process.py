@@ -1,11 +1,11 @@
-"""The posterior of coefficients that walk, or that actions share, for Gaussian outcomes: a Gaussian process over cells.
+"""The exact posterior of coefficients that walk or are correlated across actions, for Gaussian outcomes.
 
 Standardised coefficients w = (β - μ) / √V of decisions t, s and actions a, b have the covariance
 
     ρ^|t-s| · (c + (1 - c)·[a = b]),
 
-with ρ = 1 - rate and c the correlation. So outcomes of all cells are jointly Gaussian, and conditioning on those that
-were observed is exact, in whatever order they arrive. It gives what a Kalman filter and backward sampling give.
+with ρ = 1 - rate and c the correlation. So the outcomes of all cells form a Gaussian process, and conditioning on the
+observed ones is exact, in whatever order they arrive. The result equals that of a Kalman filter with backward sampling.
 """
 
 from dataclasses import dataclass, replace
@@ -18,23 +18,23 @@ from gents_gym.models.conjugate import RULE, SHARES, Rngs
 from gents_gym.models.ledger import Ledger
 from gents_gym.types import RewardFn, Truth
 
-GROWTH = 64  # cells that there is room for at first
+GROWTH = 64  # initial capacity in cells
 
 
 @dataclass(eq=False)
 class ProcessPosterior:
     """The :class:`gents_gym.models.posterior.Posterior` of coefficients that walk or correlate.
 
-    Of n observed cells with covariance C = LLᵀ it keeps L⁻¹ and L⁻¹(y - E[y]). A cell more costs O(n²).
+    For n observed cells with covariance C = LLᵀ it keeps L⁻¹ and L⁻¹(y - E[y]). One more cell costs O(n²).
     """
 
     truth: Truth
     ledger: Ledger
     mean: np.ndarray  # μ, (B, A, K)
     scale: np.ndarray  # √V, (B, A, K)
-    inverse: np.ndarray  # L⁻¹ in the order of arrival, (B, ≥n, ≥n); 0 where a task has fewer
+    inverse: np.ndarray  # L⁻¹ in the order of arrival, (B, ≥n, ≥n); 0 if a task has fewer
     solved: np.ndarray  # L⁻¹(y - E[y]), (B, ≥n)
-    cells: np.ndarray  # the decisions that were observed, in the order of arrival, (B, ≥n); -1 behind them
+    cells: np.ndarray  # the observed decisions in the order of arrival, (B, ≥n); then -1
 
     @classmethod
     def prior(cls, truth: Truth, ledger: Ledger, mean: np.ndarray, variance: np.ndarray) -> "ProcessPosterior":
@@ -44,20 +44,20 @@ class ProcessPosterior:
         return cls(truth, ledger, mean, np.sqrt(variance), inverse, solved, np.full((n_tasks, GROWTH), -1))
 
     def learn(self, task: np.ndarray, action: np.ndarray, rows: np.ndarray, outcome: np.ndarray) -> None:
-        """Learn all outcomes of ``task`` that the ledger holds and that are new."""
+        """Learn all new outcomes of ``task`` in the ledger."""
         for at in self._news(task):
             self._append(at, *self._first_new(at))
 
     def _news(self, task: np.ndarray) -> list[np.ndarray]:
-        """Return which of the tasks have one new outcome or more, two or more, and so on."""
+        """Return which of the tasks have at least one new outcome, at least two, and so on."""
         held = (self.ledger.seen[task, : self.ledger.time] >= 0).sum(axis=1)
         new = held - (self.cells[task] >= 0).sum(axis=1)
         return [task[new > i] for i in range(int(new.max(initial=0)))]
 
     def _first_new(self, task: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first new decision of each task, and the slot that it goes to, (n,) each."""
+        """Return the first new decision of each task, and its slot, (n,) each."""
         arrived = np.zeros((len(task), self.ledger.time + 1), np.bool_)
-        np.put_along_axis(arrived, self.cells[task], True, axis=1)  # -1 is the last, which is none
+        np.put_along_axis(arrived, self.cells[task], True, axis=1)  # -1 is the last entry, which is unused
         new = (self.ledger.seen[task, : self.ledger.time] >= 0) & ~arrived[:, :-1]
         return new.argmax(axis=1), (self.cells[task] >= 0).sum(axis=1)
 
@@ -94,7 +94,7 @@ class ProcessPosterior:
         return self._fade(np.abs(at - decision[:, None])) * (c + (1 - c) * same)
 
     def _fade(self, apart: np.ndarray) -> np.ndarray:
-        """Return ρ to the power of how many decisions lie between."""
+        """Return ρ to the power of the number of decisions in between."""
         return np.power(1 - self.truth.rate, apart) if self.truth.rate else np.ones(apart.shape)
 
     def predict(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -132,7 +132,7 @@ class ProcessPosterior:
     def sample(self, rows: np.ndarray, first: int, rngs: Rngs) -> np.ndarray:
         """Return parameters of outcomes under drawn coefficients, (B, M, T', K) to (B, M, T', A, 2).
 
-        Row 0 is that of decision ``first``. What all actions of a row share of its noise is in the mean.
+        Row 0 belongs to decision ``first``. The noise that all actions of a row share is part of the mean.
         """
         path, common = self._draw_path(first + rows.shape[2], rows.shape[1], rngs)
         path = path[:, :, first:] if path.shape[2] > 1 else path  # coefficients that stay have one entry
@@ -143,7 +143,7 @@ class ProcessPosterior:
     def _draw_path(self, end: int, draws: int, rngs: Rngs) -> tuple[np.ndarray, np.ndarray]:
         """Return standardised coefficients of ``end`` decisions, (B, M, T or 1, A, K), and shared noise, (B, M, T).
 
-        A draw of the prior is moved by what the observed outcomes differ from those that come of it.
+        A draw from the prior is corrected by the difference between the observed outcomes and those that it implies.
         """
         truth, n = self.truth, self._count()
         n_rows = end if truth.rate else 1
@@ -180,7 +180,7 @@ class ProcessPosterior:
         return steps if c == 0 else np.sqrt(1 - c) * steps[:, :, 1:] + np.sqrt(c) * steps[:, :, :1]
 
     def _spread(self, pushes: np.ndarray) -> np.ndarray:
-        """Return what pushes at single cells do to all coefficients, (B, M, T, A, K) to the same."""
+        """Return the effect of changes at single cells on all coefficients, (B, M, T, A, K) to the same."""
         if pushes.shape[2] > 1:
             fade = [1.0], [1.0, -(1 - self.truth.rate)]
             backward = lfilter(*fade, pushes[:, :, ::-1], axis=2)[:, :, ::-1]
@@ -194,16 +194,16 @@ class ProcessPosterior:
         return replace(self, ledger=ledger, **parts)
 
     def join(self, other: "ProcessPosterior") -> "ProcessPosterior":
-        """Return the posterior of these actions and, behind them, the other's, of which nothing was observed."""
+        """Return the posterior of these actions followed by the other's, which have no observations."""
         mean, scale = (np.concatenate(parts, axis=1) for parts in ((self.mean, other.mean), (self.scale, other.scale)))
         return replace(self, mean=mean, scale=scale)
 
     def _count(self) -> int:
-        """Return n, the most outcomes that a task has."""
+        """Return n, the largest number of outcomes of a task."""
         return int((self.cells >= 0).sum(axis=1).max())
 
     def _grow(self, size: int) -> None:
-        """Make room for ``size`` cells."""
+        """Grow the capacity to ``size`` cells."""
         if size > (room := self.cells.shape[1]):
             more = max(size, 2 * room) - room
             self.inverse = np.pad(self.inverse, ((0, 0), (0, more), (0, more)))
@@ -218,8 +218,8 @@ def walk_marginal(
 
     Args:
         truth: p*.
-        mean: The prior's, (N, K).
-        variance: The prior's, (N, K).
+        mean: Mean of the prior, (N, K).
+        variance: Variance of the prior, (N, K).
         rows: (N, R, K), one for each decision.
         outcomes: (N, R).
     """

@@ -1,4 +1,4 @@
-"""What all trained models share: two paths through a history, banks of contexts and actions, folders of weights."""
+"""The base class of trained models: recurrent and parallel evaluation, banks of contexts and actions, weight files."""
 
 import math
 import os
@@ -23,17 +23,18 @@ from gents_gym.types import TaskInfo
 
 FORMAT = "gents_gym.model.1"
 CONFIG, TENSORS = "config.json", "model.safetensors"  # the files of a model's folder
-LATER = ("action_bank", "urn")  # tensors that older files lack; they keep their defaults then
+LATER = ("action_bank", "urn")  # tensors that older files lack; then they keep their defaults
 
 
 class SequenceModel(nn.Module, ABC):
-    """A trained p_θ: outcomes of one action given its features, its history and the current context; N actions at once.
+    """A trained p_θ: it predicts an action's outcomes from its features, history and context; N actions at once.
 
-    The recurrent path (``start``, ``predict``, ``append``) generates, the parallel path (``log_prob``) trains; both
-    give the same probabilities. Contexts come from ``bank``, the empirical distribution of training contexts.
+    The recurrent path (``start``, ``predict``, ``append``) is for generation, the parallel path (``log_prob``) for
+    training; both give the same probabilities. Contexts come from ``bank``, the empirical distribution of training
+    contexts.
 
-    A subclass has a name, ``kind``, a frozen dataclass of sizes, ``config_class``, whose fields include ``action_dim``
-    and ``context_dim``, and the three methods of the recurrent path. Everything else has a default.
+    A subclass defines its name, ``kind``; a frozen dataclass of sizes, ``config_class``, with fields ``action_dim`` and
+    ``context_dim`` among others; and the three methods of the recurrent path. Everything else has a default.
     """
 
     kind: ClassVar[str]
@@ -41,10 +42,10 @@ class SequenceModel(nn.Module, ABC):
     bank: Tensor  # (n, D)
     action_bank: Tensor  # (n, F): training action features
     urn: Tensor  # (): 1 / (1 + α), where α is the mass of the bank in the urn of the context model "seen"
-    context_scaling: Tensor  # (2, D): what is taken off a context, and what it is then multiplied by
+    context_scaling: Tensor  # (2, D): what is subtracted from a context, and what the result is multiplied by
     action_scaling: Tensor  # (2, F): the same for action features
     ordered: bool = False  # whether rows have an order, and the last entry of contexts is the time
-    space: str | None = None  # the name of the space that action features are embeddings in, where they are
+    space: str | None = None  # the name of the space if action features are embeddings
 
     def __init__(self, config: Any) -> None:
         """Make a model with empty banks and no scaling."""
@@ -55,7 +56,7 @@ class SequenceModel(nn.Module, ABC):
         self.register_buffer("urn", torch.zeros(()))
         for name, size in (("context_scaling", config.context_dim), ("action_scaling", config.action_dim)):
             self.register_buffer(name, torch.zeros(2, size))
-            getattr(self, name)[1].fill_(1)  # no arithmetic: on sizes alone, torch would import its compiler for it
+            getattr(self, name)[1].fill_(1)  # no arithmetic: on the meta device, torch would import its compiler for it
 
     @abstractmethod
     def start(self, action_features: Tensor) -> Any:
@@ -75,7 +76,7 @@ class SequenceModel(nn.Module, ABC):
         return make_likelihood(getattr(self.config, "likelihood", "bernoulli"))
 
     def log_prob(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor | None = None) -> Tensor:
-        """Return log-probabilities along whole sequences: entry t is predicted from the rows before t alone.
+        """Return log-probabilities along whole sequences: entry t is predicted only from the rows before t.
 
         Args:
             action_features: (N, F).
@@ -133,7 +134,7 @@ class SequenceModel(nn.Module, ABC):
         self.check_space(info.space)
 
     def check_space(self, space: str | None) -> None:
-        """Raise unless embeddings of ``space`` are such as the model was trained on; None: nobody knows."""
+        """Raise unless the model was trained on embeddings of ``space``; None: it is not known."""
         if self.space is not None and space is not None and space != self.space:
             rule = f"action_features must be of the space {self.space!r} for this model, got {space!r}"
             raise InputError(f"{rule}: train a model on this corpus, or prepare the corpus in that space (--space)")
@@ -167,14 +168,14 @@ class SequenceModel(nn.Module, ABC):
 
     @classmethod
     def from_config(cls, values: dict[str, Any], path: Path) -> Self:
-        """Return a new model of this kind with the configuration ``values`` that ``path`` holds."""
+        """Return a new model of this kind with the configuration ``values`` from the file ``path``."""
         known = {field.name for field in fields(cls.config_class)}
         optional = {field.name for field in fields(cls.config_class) if field.default is not MISSING}
         if not known - optional <= values.keys() <= known:
             odd = ", ".join(sorted(values.keys() - known | known - optional - values.keys()))
             raise InputError(f"'{path}' must configure {', '.join(sorted(known))}; missing or unknown: {odd}")
         try:
-            with torch.device("meta"):  # sizes alone: nothing is allocated before the tensors are known to fit
+            with torch.device("meta"):  # sizes only: no memory is allocated before the tensors are known to fit
                 return cls(cls.config_class(**values))
         except (TypeError, ValueError, RuntimeError, OverflowError) as error:
             raise InputError(f"'{path}' must have the sizes of a {cls.kind} model ({error})") from error
@@ -184,11 +185,11 @@ class SequenceModel(nn.Module, ABC):
         return torch.zeros(sizes[name])
 
     def load_tensors(self, path: Path, sha256: str | None = None) -> None:
-        """Take the tensors of a safetensors file, or raise unless they are just the ones that the model has.
+        """Load the tensors of a safetensors file, or raise unless they are exactly those of the model.
 
         Args:
             path: The file.
-            sha256: What its bytes must have, if that is known.
+            sha256: The sha256 that its bytes must have, if known.
         """
         try:
             check_described(path, sha256)
@@ -203,7 +204,7 @@ class SequenceModel(nn.Module, ABC):
         self.bank, self.action_bank = tensors["bank"], tensors["action_bank"]
         for name, tensor in tensors.items():
             wanted, got = tuple(own[name].shape), tuple(tensor.shape)
-            first = 1 if name in ("bank", "action_bank") else 0  # banks have as many rows as they like
+            first = 1 if name in ("bank", "action_bank") else 0  # banks may have any number of rows
             if wanted[first:] != got[first:] or len(wanted) != len(got) or tensor.dtype != torch.float32:
                 raise InputError(f"'{path}' must hold {name} of shape {wanted} in float32, got {got} in {tensor.dtype}")
             if not torch.isfinite(tensor).all():
@@ -214,7 +215,7 @@ class SequenceModel(nn.Module, ABC):
 
 
 def check_sequences(action_features: Tensor, contexts: Tensor, outcomes: Tensor) -> None:
-    """Raise unless the sequences are of N actions and T rows each: (N, F), (N, T, D) and (N, T)."""
+    """Raise unless the sequences belong to N actions with T rows each: (N, F), (N, T, D) and (N, T)."""
     sizes = tuple(contexts.shape[:2])
     if contexts.ndim != 3 or tuple(outcomes.shape) != sizes or len(action_features) != sizes[0]:
         got = ", ".join(str(tuple(part.shape)) for part in (action_features, contexts, outcomes))

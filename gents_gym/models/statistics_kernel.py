@@ -1,4 +1,4 @@
-"""The paper model's statistics along whole sequences, compiled, with their gradient."""
+"""Compiles the paper model's statistics along whole sequences, and their gradient."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import Tensor
 class Statistics(torch.autograd.Function):
     """Statistics of the rows before given entries: ((XᵀX + I)^-1, XᵀY or β̂ = (XᵀX + I)^-1 XᵀY), flattened.
 
-    Each row enters by a rank-one update, in float64. The gradient reaches the rows of X.
+    Each row is added by a rank-one update, in float64. The gradient is with respect to the rows of X.
     """
 
     @staticmethod
@@ -19,11 +19,11 @@ class Statistics(torch.autograd.Function):
         """Return the statistics before the entries ``at`` (n,) of N sequences of T rows: (N, n, K² + K).
 
         Args:
-            ctx: What the gradient needs is kept here.
+            ctx: Stores what the gradient needs.
             rows: (N, T, K).
             outcomes: (N, T).
             at: Entries in rising order.
-            raw: Whether XᵀY stands beside the inverse, not β̂.
+            raw: Whether the second statistic is XᵀY instead of β̂.
         """
         n_actions, _, size = rows.shape
         x = rows.detach().numpy()
@@ -37,7 +37,7 @@ class Statistics(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None, None, None]:
-        """Return the gradient to the rows, (N, T, K)."""
+        """Return the gradient with respect to the rows, (N, T, K)."""
         rows, outcomes, at, statistics, products = (part.detach().numpy() for part in ctx.saved_tensors)
         gradient = np.zeros(rows.shape, rows.dtype)
         above = upstream[0].contiguous().numpy()
@@ -54,7 +54,7 @@ def _forward(
     found: np.ndarray,  # (N, n, K² + K)
     products: np.ndarray,  # (N, n, K)
 ) -> None:
-    """Write the statistics, and XᵀY beside them, before each entry."""
+    """Write the statistics before each entry, and XᵀY next to them."""
     size = rows.shape[2]
     for action in range(len(rows)):
         inverse, product, t = np.eye(size), np.zeros(size), 0
@@ -92,10 +92,10 @@ def _backward(
     raw: bool,
     found: np.ndarray,  # (N, n, K² + K)
     products: np.ndarray,  # (N, n, K)
-    above: np.ndarray,  # (N, n, K² + K): the gradient to the statistics
-    gradient: np.ndarray,  # (N, T, K): to the rows
+    above: np.ndarray,  # (N, n, K² + K): the gradient with respect to the statistics
+    gradient: np.ndarray,  # (N, T, K): with respect to the rows
 ) -> None:
-    """Write the gradient to the rows: that of XᵀX is −M G M with M its inverse, and rows reach all later entries."""
+    """Write the gradient of the rows: that of XᵀX is −M G M with M its inverse, and rows affect all later entries."""
     size = rows.shape[2]
     for action in range(len(rows)):
         square, product = np.zeros((size, size), rows.dtype), np.zeros(size, rows.dtype)

@@ -1,11 +1,11 @@
-"""States of models are trees: tuples, lists and dictionaries of arrays or tensors, nested at will."""
+"""Handles trees, the states of models: nested tuples, lists and dictionaries of arrays or tensors."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 
 def map_tree(function: Callable[..., Any], *trees: Any) -> Any:
-    """Return a tree of what ``function`` makes of the leaves that stand in the same place of ``trees``."""
+    """Return the tree that results from applying ``function`` to the corresponding leaves of ``trees``."""
     first = trees[0]
     if isinstance(first, dict):
         return {key: map_tree(function, *(tree[key] for tree in trees)) for key in first}
@@ -25,5 +25,5 @@ def tree_leaves(tree: Any) -> Iterator[Any]:
 
 
 def fill_tree(tree: Any, leaves: Iterator[Any]) -> Any:
-    """Return a tree of the shape of ``tree`` with other leaves, in the order of :func:`tree_leaves`."""
+    """Return a tree of the same structure as ``tree`` with other leaves, in the order of :func:`tree_leaves`."""
     return map_tree(lambda _: next(leaves), tree)

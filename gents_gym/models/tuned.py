@@ -1,4 +1,4 @@
-"""What ``gents-gym tune`` chose for a model, in a file: which agent plays best for which tasks."""
+"""Reads and writes the files in which ``gents-gym tune`` stores which agent plays best for which tasks."""
 
 import json
 import math
@@ -43,7 +43,7 @@ SCHEMA = {
 
 
 def weights_sha256(folder: Path) -> str:
-    """Return the sha256 of a model's tensors, which says whether a tuned file is about it."""
+    """Return the sha256 of a model's tensors, which identifies the model of a tuned file."""
     try:
         return sha256(read_file(folder / TENSORS))
     except OSError as error:
@@ -51,13 +51,13 @@ def weights_sha256(folder: Path) -> str:
 
 
 def tuned_path(place: str | Path) -> Path:
-    """Return the tuned file that ``place`` is, or has in it."""
+    """Return ``place``, or the tuned file in it if it is a folder."""
     path = as_path("tuned", place)
     return path / TUNED if path.is_dir() else path
 
 
 def read_tuned(path: Path) -> dict[str, Any]:
-    """Return what a tuned file holds, or raise unless all of it is as :func:`write_tuned` writes it."""
+    """Return the content of a tuned file, or raise unless all of it is as :func:`write_tuned` writes it."""
     try:
         data = read_file(path)
         value: dict[str, Any] = json.loads(data)
@@ -75,12 +75,12 @@ def read_tuned(path: Path) -> dict[str, Any]:
 
 
 def _how(folder: Path) -> str:
-    """Return the command that makes the tuned file of a model's folder."""
+    """Return advice: the command that makes the tuned file of a model's folder."""
     return f"run `gents-gym tune --model {folder.name} --out FOLDER`, and name it, auto(tuned=FOLDER)"
 
 
 def write_tuned(folder: Path, model: str, sha256: str, entry: Entry) -> Path:
-    """Write an entry into a folder's tuned file, beside those of other sizes and contexts; return the file."""
+    """Add an entry to a folder's tuned file, next to those for other sizes and contexts; return the file."""
     path, entries = folder / TUNED, [entry]
     if path.exists() and (there := read_tuned(path))["model"]["sha256"] == sha256:
         entries += [other for other in there["entries"] if _key(other) != _key(entry)]
@@ -100,7 +100,7 @@ def find_tuned(model: str | Path | None, tuned: str | Path | None, default: str)
     Args:
         model: The model's name, or a folder that ``gents-gym tune`` wrote for a model elsewhere; None: the one that
             the tuned file names, or the default.
-        tuned: The tuned file or its folder; None: the model's.
+        tuned: The tuned file or its folder; None: the model's own.
         default: The model's name if nothing names one.
     """
     if tuned is None and isinstance(model, str | Path) and _is_tuned_alone(as_path("model", model)):
@@ -115,7 +115,7 @@ def find_tuned(model: str | Path | None, tuned: str | Path | None, default: str)
 
 
 def _named_model(path: Path) -> str:
-    """Return the model that a tuned file names; a file never brings code."""
+    """Return the model that a tuned file names; a file cannot name code."""
     name = str(read_tuned(path)["model"]["name"])
     if ":" in name:
         raise InputError(f"'{path}' must name a model by its id or folder, never package.module:Class, got {name!r}")
@@ -123,7 +123,7 @@ def _named_model(path: Path) -> str:
 
 
 def _is_tuned_alone(folder: Path) -> bool:
-    """Return whether a folder has a tuned file, and no model."""
+    """Return whether a folder has a tuned file but no model."""
     return (folder / TUNED).exists() and not (folder / TENSORS).exists()
 
 
@@ -133,7 +133,7 @@ def check_law(contexts: Law) -> None:
 
 
 def tuned_files(model: str | Path, path: Path | None) -> list[Path]:
-    """Return the files that decide what is played on a model: its own, and the tuned ones."""
+    """Return the files that determine what is played on a model: its own, and the tuned ones."""
     folders = model_folders(model)
     own = [folder / name for folder in folders for name in (CONFIG, TENSORS)]
     return own + ([folder / TUNED for folder in folders if (folder / TUNED).exists()] if path is None else [path])
@@ -142,14 +142,14 @@ def tuned_files(model: str | Path, path: Path | None) -> list[Path]:
 def tuned_entry(
     path: Path | None, folder: Path, model: SequenceModel, info: TaskInfo, horizon: int | None, contexts: Law
 ) -> Entry:
-    """Return the entry for tasks of which ``info`` is known, or raise unless the file is about the model.
+    """Return the entry for tasks described by ``info``, or raise unless the file belongs to the model.
 
     Args:
         path: The tuned file; None: the one in the model's folder.
         folder: The model's folder.
         model: The model.
         info: What is known of the tasks.
-        horizon: T, if the tasks do not tell it.
+        horizon: T, if the tasks do not specify it.
         contexts: The law of contexts; None: the model's own.
     """
     path = folder / TUNED if path is None else path
@@ -169,15 +169,15 @@ def pick_entry(
 ) -> Entry:
     """Return the entry for tasks of these sizes and contexts.
 
-    Contexts must be of a law that was tuned for. Of the entries with it, the one is picked that is nearest in
-    |log(T/T')| + |log(A/A')|, and of two as near the one with the longer horizon.
+    Contexts must follow a law that was tuned for. Among its entries, the nearest in |log(T/T')| + |log(A/A')| is
+    picked, and of two equally near ones the one with the longer horizon.
 
     Args:
         path: The file, for the errors.
         entries: What it holds.
         horizon: T.
         n_actions: A.
-        contexts: The law of contexts; None: the model's own, or else the only one that there is.
+        contexts: The law of contexts; None: the model's own, or else the only one in the file.
         own: The model's own law of contexts.
     """
     laws = list(dict.fromkeys(entry["contexts"] for entry in entries))
