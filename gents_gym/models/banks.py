@@ -118,7 +118,7 @@ def context_law(contexts: str | float | None, alpha: float) -> str | float:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Actions and contexts drawn by a task distribution from its training split, new ones for every task."""
+    """Actions and contexts that a task distribution's ``sample_actions`` draws, different ones for every task."""
 
     distribution: TaskDistribution
     sizes: tuple[int, int]  # F and D

@@ -1,1 +1,1 @@
-"""What nature draws: task distributions in, batches of tasks out."""
+"""Holds the task distributions, which draw batches of tasks."""

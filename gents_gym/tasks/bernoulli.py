@@ -1,4 +1,4 @@
-"""A Bernoulli bandit without contexts whose actions have features that say something of their chances."""
+"""A Bernoulli bandit without contexts, whose action features are informative about success probabilities."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from gents_gym.types import ActionRows, RewardFn, Tasks, Truth, identity
 
 
 def bernoulli_prior(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and variance of the two coefficients behind an action's W given Z, (..., 2) to (..., 2) each.
+    """Return mean and variance of the two coefficients whose sum is an action's W given Z, (..., 2) to (..., 2) each.
 
-    As the one context is a constant 1, W is the sum of intercept and slope. Each is half of it: independent, with half
-    its mean and half its variance.
+    The only context is a constant 1, so W is the sum of intercept and slope. They are independent, each with half the
+    mean and half the variance of W.
     """
     mean, variance = paper_prior(features, FEATURE_DIM)
     return np.repeat(mean[..., :1] / 2, 2, axis=-1), np.repeat(variance[..., :1] / 2, 2, axis=-1)
@@ -26,11 +26,11 @@ def bernoulli_prior(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Bernoulli:
-    """Each action has one chance of success throughout the task, which its features only hint at.
+    """Each action has one success probability throughout the task, which its features only hint at.
 
     Z ~ N(0, I_2), W = U_const + U_Z·Z with U_const ~ N(0, 1) and the entries of U_Z ~ N(1, 0.25²), all per action and
-    independent; the outcome is 1 with probability σ(W). That is the synthetic setting without its contexts. The context
-    is a constant 1.
+    independent; the outcome is 1 with probability σ(W). This is the synthetic setting without contexts: the context is
+    a constant 1.
     """
 
     n_actions: int = 10  # A
@@ -45,7 +45,7 @@ class Bernoulli:
 
     @cached_property
     def truth(self) -> Truth:
-        """p*; contexts that do not spread are all the same."""
+        """p*; with a context spread of 0, all contexts are the same."""
         return Truth(bernoulli_prior, context_spread=0.0)
 
     def sample(self, seed: int, indices: Sequence[int], split: str = "test") -> Tasks:

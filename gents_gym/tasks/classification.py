@@ -1,4 +1,4 @@
-"""Data sets as bandits: classes are actions, rows are contexts, and the right class is worth 1."""
+"""Turns labelled data sets into bandits: classes are actions, rows are contexts, and the right class pays 1."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,27 +12,27 @@ from gents_gym.tasks.datasets import find_classes, load_table
 from gents_gym.types import ActionRows, RewardFn, Tasks, identity
 
 LONGEST = 2000  # decisions of a task
-FAR = 5.0  # standard deviations at which a context's entries are cut
-TRAINING_SHARE = 0.8  # of the rows that are not of the test part; the others validate
-ORDER = 0  # seed of the division into parts, which no stream's seed may change
+FAR = 5.0  # standard deviations at which a context's entries are clipped
+TRAINING_SHARE = 0.8  # training share of the rows outside the test part; the others validate
+ORDER = 0  # seed of the split into parts, independent of any stream's seed
 
 
 @dataclass(frozen=True)
 class Classification:
-    """A labelled data set, its rows in random order: the agent sees a row, names a class, and learns if it is right.
+    """A labelled data set in random order: the agent sees a row, names a class, and learns whether it is right.
 
     The rows are divided once, by a fixed order within each class, into a train, a validation and a test part. A task of
-    a split is an order of that part's rows; if T is more than they are, which only happens outside the test part,
-    another order follows. Columns are standardised by mean and deviation of the train part and cut at ±5; columns that
-    are constant there are left out. Action features are one-hot.
+    a split is a random order of that part's rows; if T exceeds their number, which only happens outside the test part,
+    another order follows. Columns are standardised by mean and standard deviation of the train part and clipped at ±5;
+    columns that are constant there are left out. Action features are one-hot.
     """
 
     dataset: str = "digits"  # a bundled set's name, the path of a CSV or Parquet file, or openml/NAME
-    target: str | None = None  # of a file: the column to predict
-    bins: int | None = None  # classes that a target of numbers is cut into, by quantiles of the train part
-    horizon: int | None = None  # T; None: the rows of the test part, at most 2,000
-    test: float = 0.5  # share of the rows that is the test part
-    label_noise: float = 0.0  # probability that a row's right class is replaced by any of the A, all equally likely
+    target: str | None = None  # for a file: the column to predict
+    bins: int | None = None  # number of classes that a numeric target is divided into, by quantiles of the train part
+    horizon: int | None = None  # T; None: the number of rows of the test part, at most 2,000
+    test: float = 0.5  # share of the rows in the test part
+    label_noise: float = 0.0  # probability that a row's right class is replaced by one of the A classes, uniformly
     reward_fn: RewardFn = identity  # R; "signed" makes a wrong class cost 1
     _contexts: np.ndarray = field(init=False, repr=False, compare=False)  # (n, D)
     _labels: np.ndarray = field(init=False, repr=False, compare=False)  # (n,)
@@ -40,7 +40,7 @@ class Classification:
     _parts: dict[str, np.ndarray] = field(init=False, repr=False, compare=False)  # rows by split
 
     def __post_init__(self) -> None:
-        """Check the options, read the data and divide it."""
+        """Check the options, read the data and split it."""
         for option, share in (("test", self.test), ("label_noise", self.label_noise)):
             if check_number(option, share, 0, above=option == "test") >= 1:
                 raise InputError(f"{option} must be below 1, got {share}")
@@ -50,7 +50,7 @@ class Classification:
         for split, rows in parts.items():
             if not len(rows):
                 size = f"{len(table.inputs)} rows, with test={self.test}"
-                raise InputError(f"dataset must have rows enough for a {split} part, got {size}")
+                raise InputError(f"dataset must have enough rows for a {split} part, got {size}")
         labels, names = find_classes(table, self.bins, parts["train"])
         contexts = _standardise(table.inputs, parts["train"])
         n_test = len(parts["test"])
@@ -93,7 +93,7 @@ class Classification:
         )
 
     def sample_actions(self, seed: int, indices: Sequence[int], n_rows: int, split: str = "train") -> ActionRows:
-        """Return ``n_rows`` rows of each of the single actions at ``indices`` of the stream: a class, any of the A."""
+        """Return ``n_rows`` rows of each of the single actions at ``indices`` of the stream; an action is a class."""
         n_actions, n_rows = check_count("indices", indices), check_integer("n_rows", n_rows, 1)
         check_memory(4 * n_actions * n_rows * self.context_dim, actions=n_actions, rows=n_rows)
         rngs = [stream(seed, "actions", index, split) for index in indices]
@@ -117,10 +117,10 @@ class Classification:
 
 
 def _divide(labels: np.ndarray | None, n_rows: int, test: float) -> dict[str, np.ndarray]:
-    """Return the rows of each split, (n,); every class is divided in the same shares."""
+    """Return the rows of each split, (n,); every class is split in the same proportions."""
     order = np.random.default_rng(ORDER).permutation(n_rows)
     labels = np.zeros(n_rows, np.int64) if labels is None else labels
-    place = np.empty(n_rows)  # of a row within its class, in [0, 1)
+    place = np.empty(n_rows)  # rank of a row within its class, in [0, 1)
     for label in np.unique(labels):
         inside = order[labels[order] == label]
         place[inside] = (np.arange(len(inside)) + 0.5) / len(inside)
@@ -130,7 +130,7 @@ def _divide(labels: np.ndarray | None, n_rows: int, test: float) -> dict[str, np
 
 
 def _standardise(inputs: np.ndarray, learned: np.ndarray) -> np.ndarray:
-    """Return the columns that vary among the rows ``learned``, standardised by them and cut, (n, D) float32."""
+    """Return the columns that vary among the rows ``learned``, standardised by them and clipped, (n, D) float32."""
     mean, spread = inputs[learned].mean(axis=0), inputs[learned].std(axis=0)
     varies = spread > 1e-9 * (1 + np.abs(mean))
     if not varies.any():

@@ -1,4 +1,4 @@
-"""The synthetic setting with actions that share fate: a task effect on coefficients, a row effect on outcomes."""
+"""The synthetic setting with correlated actions: a task effect on coefficients, a row effect on outcomes."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +17,7 @@ CORRELATED_OUTCOMES = ("bernoulli", "gaussian")
 
 @dataclass(frozen=True)
 class Correlated(Synthetic):
-    """:class:`Synthetic` tasks whose actions have something in common; each action alone is as there.
+    """:class:`Synthetic` tasks with correlated actions; each action alone has the same distribution as there.
 
     β ~ N(μ(Z), V(Z)) is the paper's prior of an action's coefficients, V is diagonal, and e = V^-½(β - μ) are those of
     the synthetic task's actions. With a task effect u ~ N(0, I), the same for all actions,
@@ -39,7 +39,7 @@ class Correlated(Synthetic):
             if check_number(name, getattr(self, name), 0) > 1:
                 raise InputError(f"{name} must be at most 1, got {getattr(self, name)}")
         if self.row_effect == 1:
-            raise InputError("row_effect must be below 1: outcomes need some noise of their own, got 1")
+            raise InputError("row_effect must be below 1, because each outcome needs its own noise, got 1")
         super().__post_init__()
 
     @cached_property
@@ -64,7 +64,7 @@ class Correlated(Synthetic):
         return features, contexts, *outcomes_given(predictors.astype(np.float32), noise, self.likelihood)
 
     def _share_noise(self, noise: np.ndarray, row_effects: np.ndarray) -> np.ndarray:
-        """Return the noise (B, T, A) with effects of rows (B, T, 1) in it; its distribution in a cell is as before."""
+        """Return the noise (B, T, A) with row effects (B, T, 1) added; the distribution in a cell stays the same."""
         if not self.row_effect:
             return noise
         normal = ndtri(noise.astype(np.float64)) if self.likelihood == BERNOULLI else noise

@@ -1,4 +1,4 @@
-"""Reads labelled tables: scikit-learn's bundled sets, CSV and Parquet files, and OpenML's sets."""
+"""Reads labelled tables: scikit-learn's bundled sets, CSV and Parquet files, and OpenML sets."""
 
 import warnings
 from collections.abc import Callable
@@ -15,17 +15,17 @@ from gents_gym.parquet import read_parquet
 
 BUNDLED = ("breast_cancer", "diabetes", "digits", "iris", "wine")
 ENDINGS = (".csv", ".parquet")
-OPENML = "openml/"  # in front of a set's name there
-LARGEST = 1e100  # number in a column: squares of larger ones may be infinite
-MOST_CLASSES = 100  # distinct numbers in a target that is taken for classes
+OPENML = "openml/"  # prefix of OpenML names
+LARGEST = 1e100  # largest number in a column: squares of larger ones may be infinite
+MOST_CLASSES = 100  # most distinct numbers in a target that is treated as classes
 
 
 class Table(NamedTuple):
-    """Rows of numbers with a target each."""
+    """Rows of numbers, each with a target."""
 
     inputs: np.ndarray  # (n, D) float64
     targets: np.ndarray  # (n,), numbers or texts
-    names: tuple[str, ...] | None = None  # of the classes 0, 1, …; None: the targets themselves name them
+    names: tuple[str, ...] | None = None  # names of the classes 0, 1, …; None: the targets themselves name them
 
 
 def load_table(dataset: str, target: str | None) -> Table:
@@ -33,7 +33,7 @@ def load_table(dataset: str, target: str | None) -> Table:
 
     Args:
         dataset: One of ``BUNDLED``, the path of a CSV or Parquet file, or "openml/NAME" or "openml/NAME/VERSION".
-        target: The column to predict, of a file; None for other sets, which name their own.
+        target: The column to predict, for a file; None for other sets, which define their own.
     """
     if not isinstance(dataset, str):
         raise InputError(f"dataset must be the name of a data set or the path of a file, got {dataset!r}")
@@ -81,15 +81,15 @@ def _read_table(path: Path, target: str | None) -> Table:
         raise InputError(f"target must name the column to predict, one of {', '.join(names)}, got None")
     check_choice("target, which must be a column:", target, names)
     if not table.num_rows or len(names) < 2:
-        size = f"{table.num_rows} rows and {len(names) - 1} columns beside the target"
-        raise InputError(f"dataset must have rows, and columns beside its target, got {size} in '{path}'")
+        size = f"{table.num_rows} rows and {len(names) - 1} columns besides the target"
+        raise InputError(f"dataset must have rows, and columns besides its target, got {size} in '{path}'")
     columns = {name: _column(name, table[name], name == target) for name in names}
     targets = columns.pop(target)
     return Table(np.stack([*columns.values()], axis=1).astype(np.float64), targets)
 
 
 def _column(name: str, column: Any, is_target: bool) -> np.ndarray:
-    """Return a column of a pyarrow table as numbers, or as texts too if it is the target."""
+    """Return a column of a pyarrow table as numbers; the target may also be texts."""
     import pyarrow as pa
 
     if column.null_count:
@@ -121,7 +121,7 @@ def _refuse_missing(name: str, count: int) -> None:
 
 
 def _fetch(dataset: str) -> Table:
-    """Return a set of OpenML's, from scikit-learn's cache if it is there; nominal columns become one-hot ones."""
+    """Return an OpenML set, from scikit-learn's cache if it is there; nominal columns become one-hot."""
     from sklearn.datasets import fetch_openml
 
     name, _, version = dataset.removeprefix(OPENML).partition("/")
@@ -131,7 +131,7 @@ def _fetch(dataset: str) -> Table:
     options = {"as_frame": False, "parser": "liac-arff", "n_retries": 1, "delay": 0.1}
     try:
         with warnings.catch_warnings():
-            # That it tries again: if that fails too, the error says enough.
+            # scikit-learn warns that it tries again; if that fails too, the error says enough.
             warnings.filterwarnings("ignore", "Invalid cache|A network error")
             found = fetch_openml(name=name, version=which, **options)
     except OSError as error:
@@ -164,8 +164,8 @@ def find_classes(table: Table, bins: int | None, learned: np.ndarray | None = No
 
     Args:
         table: The rows.
-        bins: Cut the target, a number, into so many classes that are equally frequent; None: its values are classes.
-        learned: The rows that decide where to cut; None: all.
+        bins: Divide a numeric target into this many equally frequent classes; None: its values are classes.
+        learned: The rows that determine the boundaries; None: all.
     """
     targets = table.targets
     if bins is not None:

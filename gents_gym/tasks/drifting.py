@@ -1,4 +1,4 @@
-"""The synthetic setting with coefficients that move during a task: a random walk, or a jump at an unknown time."""
+"""The synthetic setting with coefficients that change during a task: a random walk, or a jump at an unknown time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,17 +23,18 @@ def drop_time(contexts: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Drifting(Synthetic):
-    """:class:`Synthetic` tasks whose coefficients move: at decision 0 they are those of the same task there.
+    """:class:`Synthetic` tasks whose coefficients change; at decision 0 they are those of the same synthetic task.
 
     β ~ N(μ(Z), V(Z)) is the paper's prior of an action's coefficients, and V is diagonal.
 
     - "walk": β_t = μ + (1 - rate)(β_{t-1} - μ) + √(1 - (1 - rate)²) V^½ ε_t, with ε_t ~ N(0, I) for each action. At
       every decision β_t has the prior's distribution.
     - "jump": before each decision but the first, with probability ``rate``, all actions get new coefficients from the
-      prior. That happens at most once in a task.
+      prior. This happens at most once in a task.
 
-    In both, coefficients correlate with those at the start by (1 - rate)^t at decision t. With rate 0 they stay.
-    The last entry of a context is the time t/T, which agents know ahead, and the oracle is of the class ``moving``.
+    In both, coefficients at decision t have the correlation (1 - rate)^t with those at the start. With rate 0 they
+    stay. The last entry of a context is the time t/T, which agents know ahead, and the oracle's policy class is
+    ``moving``.
     """
 
     drift: str = "walk"  # or "jump"
@@ -61,7 +62,7 @@ class Drifting(Synthetic):
 
     @property
     def oracle(self) -> str | None:
-        """A policy class that moves with time, if coefficients do and policies see the time."""
+        """A policy class that moves with time, if coefficients move and policies see the time."""
         if not (self.rate and self.time):
             return None
         return "moving(base=logistic)" if self.outcomes == "bernoulli" else "moving"
@@ -82,7 +83,7 @@ class Drifting(Synthetic):
         mean, variance = paper_prior(features, self.n_slopes)
         move = self._walk if self.drift == "walk" else self._jump
         predictors = np.empty(noise.shape, np.float32)
-        for i, rng in enumerate(rngs):  # one at a time: the coefficients of all decisions take much room
+        for i, rng in enumerate(rngs):  # one at a time, because the coefficients of all decisions take much memory
             moved = move(rng, (start[i] - mean[i]) / np.sqrt(variance[i]), n_rows)  # (T, A, K)
             coefficients = mean[i] + np.sqrt(variance[i]) * moved
             predictors[i] = coefficients[..., 0] + (coefficients[..., 1:] @ contexts[i, :, :, None])[..., 0]
@@ -101,7 +102,7 @@ class Drifting(Synthetic):
         return np.where((np.arange(n_rows) < when)[:, None, None], start, after)
 
     def _with_time(self, contexts: np.ndarray) -> np.ndarray:
-        """Return contexts with t/T behind them, (B, T, D) to (B, T, D+1); rows beyond the horizon go on counting."""
+        """Return contexts with t/T appended, (B, T, D) to (B, T, D+1); rows beyond the horizon continue to count."""
         if not self.time:
             return contexts
         times = np.broadcast_to(np.arange(contexts.shape[1], dtype=np.float32) / self.horizon, contexts.shape[:2])

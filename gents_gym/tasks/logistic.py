@@ -1,4 +1,4 @@
-"""What the paper's two settings share: action-specific linear predictors, from random numbers to tables."""
+"""Shared by the paper's two settings: it turns random numbers into tables with action-specific linear predictors."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -14,22 +14,22 @@ from gents_gym.likelihoods import BERNOULLI, GAUSSIAN, Categorical, Likelihood, 
 from gents_gym.randomness import stream
 from gents_gym.types import RewardFn, Truth, half, identity
 
-FEATURE_DIM = 2  # size of φ_Z, and of the part of φ_X that meets it in the cross term
+FEATURE_DIM = 2  # size of φ_Z, and of the part of φ_X in the cross term
 SPREAD = 0.25  # standard deviation of U_Z, U_X and U_cross around 1
 NOISE = 1.0  # variance of Gaussian outcomes around W
-STREAM = 900  # bytes of a random generator
+STREAM = 900  # bytes of a random generator's state
 
 
 def paper_prior(features: np.ndarray, n_slopes: int, n_rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and variance of the coefficients (intercept first) given φ_Z, (..., 2) to (..., 1+n_slopes) each.
 
     Both settings of the paper: intercept ~ N(1·φ_Z, 1 + 0.25²|φ_Z|²), slope_j ~ N(1 + φ_Z,j, 0.25²(1 + φ_Z,j²)) for
-    the first two, N(1, 0.25²) for the others, all independent. With ``n_rows``, the same for each of so many rows of
-    coefficients, (..., n_rows, 1+n_slopes).
+    the first two, N(1, 0.25²) for the others, all independent. With ``n_rows``, the result is repeated for that many
+    rows of coefficients, (..., n_rows, 1+n_slopes).
     """
     features = np.asarray(features, np.float64)
     if features.shape[-1] != FEATURE_DIM:
-        rule = f"action_features must be φ_Z, {FEATURE_DIM} entries, for p* (where φ is hidden, exact-twin knows it)"
+        rule = f"action_features must be φ_Z, {FEATURE_DIM} entries, for p* (if φ is hidden, exact-twin knows it)"
         raise InputError(f"{rule}, got {features.shape[-1]}")
     mean = np.ones((*features.shape[:-1], 1 + n_slopes))
     variance = np.full_like(mean, SPREAD**2)
@@ -43,22 +43,22 @@ def paper_prior(features: np.ndarray, n_slopes: int, n_rows: int | None = None) 
 
 
 def latents_shape(n_actions: int, n_slopes: int, likelihood: Likelihood = BERNOULLI) -> tuple[int, int]:
-    """Return how many latent variables U_const, U_Z, U_X and U_cross there are: a row for each W of each action."""
+    """Return the number of latent variables U_const, U_Z, U_X and U_cross: a row for each W of each action."""
     return n_actions * _count_predictors(likelihood), 1 + FEATURE_DIM + n_slopes + FEATURE_DIM
 
 
 def _count_predictors(likelihood: Likelihood) -> int:
-    """Return how many W an outcome depends on: one for each category but the first, else one."""
+    """Return the number of W that an outcome depends on: one for each category except the first, otherwise one."""
     return likelihood.n_outcomes - 1 if isinstance(likelihood, Categorical) else 1
 
 
 @dataclass(frozen=True)
 class LogisticSetting:
-    """What both settings can be asked for.
+    """The options of both settings.
 
-    Contexts are independent N(0, I_D), as in the paper, with ``context_spread`` 1. With s below 1 they are
-    √(1 - s²) X̄ + s X, where X̄ ~ N(0, I_D) is the task's own: each is still N(0, I_D), but they are alike, and
-    with 0 all the same, a bandit without contexts.
+    Contexts are independent N(0, I_D), as in the paper, with ``context_spread`` 1. With s below 1 they are √(1 - s²) X̄
+    + s X, where X̄ ~ N(0, I_D) is fixed for each task: each is still N(0, I_D), but they are similar. With 0 they are
+    all the same, which makes a bandit without contexts.
     """
 
     smallest_context: ClassVar[int] = FEATURE_DIM
@@ -103,21 +103,21 @@ class LogisticSetting:
         return self.context_dim
 
     def _task_streams(self, seed: int, indices: Sequence[int], split: str) -> list[np.random.Generator]:
-        """Return the generator of each task, or raise if the tasks are more than memory holds."""
+        """Return the generator of each task, or raise if the tasks do not fit into memory."""
         n_tasks, sizes = check_count("indices", indices), {"n_actions": self.n_actions, "horizon": self.horizon}
         n_bytes = n_tasks * self._draw_bytes(int(self.n_actions), int(self.horizon))
         check_memory(n_bytes, tasks=n_tasks, **sizes, context_dim=self.context_dim)
         return [stream(seed, "task", index, split) for index in indices]
 
     def _action_streams(self, seed: int, indices: Sequence[int], n_rows: int, split: str) -> list[np.random.Generator]:
-        """Return the generator of each single action, or raise if their rows are more than memory holds."""
+        """Return the generator of each single action, or raise if their rows do not fit into memory."""
         n_actions = check_count("indices", indices)
         n_bytes = n_actions * self._draw_bytes(1, n_rows)
         check_memory(n_bytes, actions=n_actions, rows=n_rows, context_dim=self.context_dim)
         return [stream(seed, "actions", index, split) for index in indices]
 
     def _draw_bytes(self, n_actions: int, n_rows: int) -> int:
-        """Return what a task's generator, latents, contexts, noise, outcomes and means take, at the least."""
+        """Return the least number of bytes for a task's generator, latents, contexts, noise, outcomes and means."""
         rows, columns = latents_shape(n_actions, int(self.n_slopes), self.likelihood)
         return STREAM + 4 * (rows * columns + n_rows * (int(self.context_dim) + 3 * n_actions))
 
@@ -130,9 +130,9 @@ def draw_numbers(
     spread: float,
     likelihood: Likelihood = BERNOULLI,
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return normals, (B, *shape) for each of ``shapes``, and noise (B, T, A), task i's from ``rngs[i]`` alone.
+    """Return normals, (B, *shape) for each of ``shapes``, and noise (B, T, A); task i's come only from ``rngs[i]``.
 
-    The normals are independent, but for the last ones, the contexts, whose ``spread`` may be below 1.
+    The normals are independent, except the last ones, the contexts, whose ``spread`` may be below 1.
     """
     drawn = [*shapes, (1, shapes[-1][1])] if spread < 1 else shapes
     sizes = [rows * columns for rows, columns in drawn]
@@ -164,9 +164,9 @@ def draw_outcomes(
 
     Args:
         features: φ_Z, (B, A, 2).
-        latents: Standard normals, (B, *:func:`latents_shape`), an action's rows next to each other.
+        latents: Standard normals, (B, *:func:`latents_shape`), with an action's rows next to each other.
         contexts: φ_X, (B, T, D').
-        noise: What ``likelihood`` draws outcomes from, (B, T, A).
+        noise: The random numbers for ``likelihood.sample``, (B, T, A).
         likelihood: What an outcome is.
     """
     if (n_each := _count_predictors(likelihood)) > 1:
@@ -188,7 +188,7 @@ def outcomes_given(
 def _parameters(predictors: np.ndarray, likelihood: Likelihood) -> np.ndarray:
     """Return the likelihood's parameters given W, (B, T, A·(C-1)) to (B, T, A, ...); W may be overwritten."""
     if likelihood == BERNOULLI:
-        return expit(predictors, out=predictors)  # a fresh array of this size costs more than the arithmetic
+        return expit(predictors, out=predictors)  # allocating an array of this size costs more than the arithmetic
     if likelihood == GAUSSIAN:
         return np.stack([predictors, np.full_like(predictors, NOISE)], axis=-1)
     logits = predictors.reshape(*predictors.shape[:2], -1, _count_predictors(likelihood))  # (B, T, A, C-1)

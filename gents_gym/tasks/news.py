@@ -1,4 +1,4 @@
-"""The paper's semi-synthetic news setting: (seed, split, indices) and a corpus in, bandit tasks on headlines out."""
+"""The paper's semi-synthetic news setting: bandit tasks whose actions are headlines of a corpus."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,13 +22,13 @@ def context_features(contexts: np.ndarray) -> np.ndarray:
 class News(LogisticSetting):
     """Headlines as actions: agents see embeddings and texts, outcomes depend on sentiment and formality.
 
-    As in :class:`gents_gym.tasks.synthetic.Synthetic`, with φ_X(X) = X_{1:4}·sign(X_5) in the place of X and the
-    headline's normalised sentiment and formality φ_Z in the place of Z. The streams "train", "validation" and "test"
-    draw from the corpus's splits of these names, so that agents are evaluated on headlines that nobody trained on.
-    The actions of a task are distinct; the same headline may appear in many tasks, with coefficients drawn anew.
+    As in :class:`gents_gym.tasks.synthetic.Synthetic`, with φ_X(X) = X_{1:4}·sign(X_5) instead of X, and the headline's
+    normalised sentiment and formality φ_Z instead of Z. The streams "train", "validation" and "test" draw from the
+    corpus's splits of these names, so that agents are evaluated on headlines that nobody trained on. The actions of a
+    task are distinct; the same headline may appear in many tasks, with new coefficients each time.
     """
 
-    smallest_context: ClassVar[int] = 3  # two entries that meet φ_Z in the cross term, and the one whose sign counts
+    smallest_context: ClassVar[int] = 3  # two entries for the cross term, and the one whose sign counts
 
     corpus: str | None = None  # folder of a prepared corpus; None: the bundled one, whose texts are synthetic
     headlines: Corpus = field(init=False, repr=False, compare=False)  # the corpus itself
@@ -78,7 +78,7 @@ class News(LogisticSetting):
     def sample_actions(self, seed: int, indices: Sequence[int], n_rows: int, split: str = "train") -> ActionRows:
         """Return ``n_rows`` rows of each of the single actions at ``indices`` of the stream.
 
-        Action i is headline i of the split in an order that the seed draws; after the last one, the first comes again.
+        Action i is headline i of the split in a random order given by the seed; after the last one it starts again.
         """
         n_rows = check_integer("n_rows", n_rows, 1)
         pool = self.headlines.splits[check_choice("split", split, SPLITS)]

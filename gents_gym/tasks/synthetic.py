@@ -22,8 +22,8 @@ class Synthetic(LogisticSetting):
 
     - "bernoulli": 1 with probability σ(W), else 0, as in the paper;
     - "gaussian": N(W, 1);
-    - "categorical": 0, 1 or 2 with probabilities softmax(0, W_1, W_2), each W with coefficients of its own; its
-      reward is R(y) = y/2 unless another is given.
+    - "categorical": 0, 1 or 2 with probabilities softmax(0, W_1, W_2), each W with its own coefficients; the reward is
+      R(y) = y/2 unless another is given.
     """
 
     outcomes: str = "bernoulli"
@@ -77,7 +77,7 @@ class Synthetic(LogisticSetting):
         return features, contexts, *draw_outcomes(features, normals, contexts, noise, self.likelihood)
 
     def _draw_numbers(self, rngs: list[np.random.Generator], n_actions: int, n_rows: int) -> tuple[np.ndarray, ...]:
-        """Draw Z (B, A, 2), the latents behind coefficients, X (B, T, D) and the outcomes' noise (B, T, A)."""
+        """Draw Z (B, A, 2), the latents of the coefficients, X (B, T, D) and the outcomes' noise (B, T, A)."""
         latents = latents_shape(n_actions, self.context_dim, self.likelihood)
         shapes = [(n_actions, FEATURE_DIM), latents, (n_rows, self.context_dim)]
         parts, noise = draw_numbers(rngs, shapes, n_rows, n_actions, self.context_spread, self.likelihood)

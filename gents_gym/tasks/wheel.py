@@ -1,4 +1,4 @@
-"""The wheel bandit of Riquelme, Tucker and Snoek (2018): rewards that only exploration finds."""
+"""The wheel bandit of Riquelme, Tucker and Snoek (2018), whose high rewards are found only by exploration."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from gents_gym.randomness import stream
 from gents_gym.types import ActionRows, RewardFn, Tasks, identity
 
 N_ACTIONS = 5
-ORACLE = "estimator(estimator=sklearn.tree:DecisionTreeRegressor(random_state=0))"  # a wheel is no linear function
+ORACLE = "estimator(estimator=sklearn.tree:DecisionTreeRegressor(random_state=0))"  # a wheel is not a linear function
 
 
 @dataclass(frozen=True)
 class Wheel:
-    """Contexts in the unit disc, one safe action, and four that pay much each in a quarter of the rim.
+    """Contexts in the unit disc, one safe action, and four actions that pay much in one quarter of the rim each.
 
     X is uniform in the unit disc. Action 0 has the mean ``mu1`` everywhere. Actions 1 to 4 have the mean ``mu2``, but
     ``mu3`` if ‖X‖ ≥ ``delta`` and X lies in the action's own quarter: (+, +), (+, -), (-, +) and (-, -) by the signs

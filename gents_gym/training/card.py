@@ -20,7 +20,7 @@ YARDSTICKS = {  # how the card and the picture name them
 
 
 def draw_losses(progress: Progress, config: TrainConfig, losses: Mapping[str, float]) -> bytes:
-    """Return a PNG: loss by epoch, a panel per learning rate, and the held-out ``losses`` of model and yardsticks."""
+    """Return a PNG: loss by epoch, one panel per learning rate, and the held-out ``losses`` of model and yardsticks."""
     n_runs = len(config.learning_rates)
     figure, (*panels, last) = canvas(n_runs + 1, (1 + 4.2 * (n_runs + 1), 4.2))
     for run, panel in enumerate(panels):

@@ -18,7 +18,7 @@ from gents_gym.schema import check_schema, whole
 from gents_gym.seals import BLANK, read_sealed_tensors, seal
 from gents_gym.training.config import earlier_config
 
-PROGRESS = {  # schema of a state's progress; older ones lack what has a question mark
+PROGRESS = {  # schema of a state's progress; older files lack the fields with a question mark
     "run": whole,
     "epoch": whole,
     "best": float,
@@ -33,17 +33,18 @@ PROGRESS = {  # schema of a state's progress; older ones lack what has a questio
 
 @dataclass
 class Progress:
-    """How far a training is: all that a resumed one needs beside its tensors."""
+    """The progress of a training: all that resuming it needs besides its tensors."""
 
     run: int = 0  # which learning rate is being tried
-    epoch: int = 0  # epochs done in this run
+    epoch: int = 0  # finished epochs of this run
     best: float = math.inf  # lowest validation loss so far
     best_at: tuple[int, int] = (0, 0)  # its run and epoch
     history: list[dict[str, float]] = field(default_factory=list)  # a row per epoch
-    candidates: list[dict[str, Any]] = field(default_factory=list)  # sizes and first validation loss of each compared
+    # Sizes and first validation loss of each compared candidate.
+    candidates: list[dict[str, Any]] = field(default_factory=list)
     batch: int = 0  # actions in a batch; 0: not yet known
-    batches: int = 0  # done in the epoch that has begun
-    loss: float = 0.0  # their losses' sum, over actions
+    batches: int = 0  # batches done in the current epoch
+    loss: float = 0.0  # sum of their losses, over actions
 
 
 def keep_state(
@@ -65,11 +66,11 @@ def keep_state(
 
 
 def read_state(path: Path, plan: list[Any], options: list[dict[str, int]]) -> tuple[Progress, dict[str, Tensor]]:
-    """Return the progress and the tensors of a state file, or raise unless it is a state of this plan.
+    """Return the progress and the tensors of a state file, or raise unless it belongs to this plan.
 
     Args:
         path: The file.
-        plan: The configuration, as JSON holds it, and the hashes of the rows.
+        plan: The configuration as JSON values, and the hashes of the rows.
         options: The sizes of each candidate.
     """
     try:
@@ -90,11 +91,11 @@ def read_state(path: Path, plan: list[Any], options: list[dict[str, int]]) -> tu
 
 
 def _impossible(progress: Progress, config: dict[str, Any], options: list[dict[str, int]]) -> str | None:
-    """Return what no training of this configuration writes; None if all can be."""
+    """Return what no training of this configuration could have written; None if all is valid."""
     n_epochs, n_runs = config["epochs"], len(config["learning_rates"])
     done = [(run, epoch) for run in range(n_runs) for epoch in range(1, n_epochs + 1)][: len(progress.history)]
     if not (progress.run < n_runs and progress.epoch <= n_epochs):
-        return f"run {progress.run} and epoch {progress.epoch}, where there are {n_runs} and {n_epochs}"
+        return f"run {progress.run} and epoch {progress.epoch}, but there are {n_runs} and {n_epochs}"
     if [(row["run"], row["epoch"]) for row in progress.history] != done:
         return "a history of other epochs"
     if progress.run * n_epochs + progress.epoch != len(done):
@@ -121,7 +122,7 @@ def restore_state(
         model: A model of the same sizes.
         optimizer: Its optimiser.
         path: The file, for errors.
-        stepped: Whether the optimiser has made steps.
+        stepped: Whether the optimiser has taken steps.
     """
     later = {f"{part}.{name}": model.state_dict()[name].clone() for part in ("model", "best") for name in LATER}
     tensors, wanted = {**later, **tensors}, _forms(model, optimizer, stepped)

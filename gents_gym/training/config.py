@@ -25,51 +25,51 @@ class TrainConfig:
     """How a model is trained; :func:`preset_config` fills in a preset's defaults."""
 
     preset: str = "filter"
-    """filter, paper, literal (the paper's model and training as printed), or package.module:Class, a SequenceModel of
-    yours; sizes behind it: "paper(hidden_layers=1)"."""
+    """filter, paper, literal (model and training exactly as in the paper), or package.module:Class, a SequenceModel of
+    yours; optionally with sizes: "paper(hidden_layers=1)"."""
     model: dict[str, int] = field(default_factory=dict)
-    """The model's sizes, if not the default ones."""
+    """The model's sizes, if they differ from the defaults."""
     choose: bool = True
     """Compare the preset's candidates by validation loss and train the best: the plain filter, and one with learned
-    context features. Sizes that name context_features turn it off too."""
+    context features. Naming context_features among the sizes turns this off."""
     horizon: int = 500
     """T, rows of a training sequence."""
     epochs: int = 3
     """Passes over the training actions; validation judges the model after each."""
     gradient_steps: int | None = None
-    """Batches of a training in all, however many actions there are; the epochs are then equal parts of it. Models of
-    different numbers of actions are trained alike by it. None: whole passes."""
+    """Total number of training batches, however many actions there are, in epochs of equal length. Models for
+    different numbers of actions are then trained equally long. None: whole passes."""
     batch: int | None = None
-    """Actions in a batch; none: as many as fit into the memory, at most 500."""
+    """Actions in a batch; none: as many as fit into memory, at most 500."""
     memory: float = 1.0
-    """Gigabytes that sequences may take at once. They decide the size of a batch, if it is not given; a larger one goes
-    through the model in pieces, and their gradients are summed."""
+    """Gigabytes of memory for sequences. They determine the batch size, if it is not given; a larger batch goes
+    through the model in pieces whose gradients are summed."""
     learning_rates: tuple[float, ...] = (0.02,)
     """Learning rates to try; the lowest validation loss wins."""
     schedule: str = "one-cycle"
     """one-cycle: the learning rate rises over the first 30 % of the steps, then falls to zero; or constant."""
     scaling: bool = True
-    """Standardise contexts and action features by the training rows' moments."""
+    """Standardise contexts and action features by mean and standard deviation of the training rows."""
     first_fit: bool = True
-    """Begin where the kind of model begins by itself: at a fit of the training rows. Otherwise it begins at random."""
+    """Start from the model kind's own fit to the training rows. Otherwise start from random weights."""
     weight_decay: float = 0.01
     """Weight decay of AdamW."""
     steps: int | None = None
-    """Entries of each sequence whose loss counts, drawn again for every batch; none: all."""
+    """Number of entries per sequence whose loss counts, drawn again for every batch; none: all."""
     replacement: bool = False
     """Bootstrap sequences with replacement, as the paper does, instead of permuting an action's rows."""
     ordered: bool = False
-    """Keep an action's rows in their order, as drift needs: sequences are random parts of them, not permutations."""
+    """Keep an action's rows in order, as drift requires: sequences are random subsets of them, not permutations."""
     whole_tasks: bool = False
     """Learn from all actions of whole tasks, as a joint model must; --rows is then the environment's horizon."""
     validation_actions: int = 2000
-    """Actions that choose model, epoch and learning rate, at most."""
+    """Largest number of validation actions, which choose model, epoch and learning rate."""
     blind: bool = False
-    """Hide the action features from the model: the difference shows what they are worth."""
+    """Hide the action features from the model, to measure what they are worth."""
     seed: int = 0
     """Seed of the training."""
     threads: int = 1
-    """Threads to compute with, whatever the environment says; another number may give other bits."""
+    """Number of threads, whatever the environment variables say; results may differ slightly for another number."""
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -92,14 +92,14 @@ class TrainConfig:
         self._check_sizes()
 
     def batches(self, epochs: int, n_actions: int, batch: int) -> int:
-        """Return how many batches of ``batch`` of the ``n_actions`` the first ``epochs`` epochs have."""
+        """Return how many batches of size ``batch`` the first ``epochs`` epochs over ``n_actions`` have."""
         if self.gradient_steps is None:
             return epochs * -(-n_actions // batch)
         return epochs * self.gradient_steps // self.epochs
 
     def _check_sizes(self) -> None:
         config_class = preset_class(self.preset).config_class
-        given = ("action_dim", "context_dim", "likelihood")  # by the rows
+        given = ("action_dim", "context_dim", "likelihood")  # the rows determine these
         own = [entry.name for entry in fields(config_class) if entry.name not in given]
         for name in check_type("model", self.model, Mapping):
             check_choice(f"size of a {self.preset} model:", name, own)
@@ -108,7 +108,8 @@ class TrainConfig:
 
 def preset_class(preset: str) -> "type[SequenceModel]":
     """Return the class of models that a preset trains; any kind of model is a preset by its own name."""
-    from gents_gym.models.load import model_class, model_kinds  # with torch, which reading options does not need
+    # Imported here because it needs torch, which reading options does not.
+    from gents_gym.models.load import model_class, model_kinds
 
     if ":" in check_type("preset", preset, str):
         return model_class(preset)
@@ -122,7 +123,7 @@ def preset_config(preset: str, setting: str | None = None, **changes: Any) -> Tr
     Args:
         preset: "filter", "paper", "literal", another kind of model, or ``package.module:Class``, a subclass of
             ``SequenceModel``.
-        setting: The id of the task distribution that the rows are of, if it is known: "news" has sizes of its own.
+        setting: The id of the task distribution of the rows, if known: "news" has its own sizes.
         **changes: Fields of :class:`TrainConfig`; sizes in ``model`` are added to the preset's.
     """
     preset_class(preset)
@@ -134,20 +135,20 @@ def preset_config(preset: str, setting: str | None = None, **changes: Any) -> Tr
 
 
 def plain_config(config: TrainConfig) -> dict[str, Any]:
-    """Return the fields as JSON holds them, which is how plans are kept and compared."""
+    """Return the fields as JSON values, which is how plans are stored and compared."""
     return dict(json.loads(json.dumps(asdict(config))))
 
 
 def earlier_config() -> dict[str, Any]:
-    """Return what a plan of an earlier version means by the fields that it lacks: what was done then."""
+    """Return values for the fields that plans of earlier versions lack, as training worked then."""
     return {**plain_config(TrainConfig()), "choose": False}
 
 
 def sizes_label(sizes: Mapping[str, int]) -> str:
-    """Return a model's sizes in one line."""
+    """Return a model's sizes as one line."""
     return ", ".join(f"{name}={value}" for name, value in sizes.items()) or "default sizes"
 
 
 def candidates_label(candidates: Iterable[Mapping[str, Any]]) -> str:
-    """Return the first validation losses of the candidates in one line."""
+    """Return the first validation losses of the candidates as one line."""
     return ", ".join(f"{row['validation']:.4f} with {sizes_label(row['model'])}" for row in candidates)

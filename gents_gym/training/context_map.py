@@ -1,4 +1,4 @@
-"""Finds a first map φ̂ of contexts: features in which the predictors of many actions are linear."""
+"""Finds an initial map φ̂ of contexts: features in which the predictors of many actions are linear."""
 
 import math
 from typing import Any, cast
@@ -18,15 +18,16 @@ from gents_gym.training.hierarchy import Hierarchy, fit_hierarchy
 
 ROWS = 300  # rows of an action
 MAP_EM = 4  # rounds of EM while the context's map is yet to change
-MAP_ROUNDS, MAP_STEPS, MAP_BATCH, MAP_RATE = 5, 1000, 2048, 0.01  # of φ̂: rounds, steps of each, rows, learning rate
+# Training of φ̂: rounds, steps of each, rows, learning rate.
+MAP_ROUNDS, MAP_STEPS, MAP_BATCH, MAP_RATE = 5, 1000, 2048, 0.01
 
 
 def fit_context_map(model: FilterModel | PaperModel, rows: RowSets, rng: np.random.Generator) -> None:
     """Set the model's φ̂ to features that every action's predictors are linear in, each of mean 0 and variance 1.
 
-    First one predictor is learned for all actions. Then the last layer is set to the directions in which actions differ
-    most from it: gradients would take very long to find those that matter little. Then, in turn, each action's
-    coefficients given φ̂, and φ̂ given those.
+    First, one predictor is learned for all actions. Then the last layer is set to the directions in which actions
+    differ most from it, because gradients would take very long to find the weak ones. Then it alternates between
+    fitting each action's coefficients given φ̂, and φ̂ given the coefficients.
     """
     batch = rows.resample(np.arange(len(rows)), ROWS, replacement=False, rng=rng)
     network, contexts = model.context_map, model.scale_contexts(torch.from_numpy(rows.contexts))
@@ -52,8 +53,8 @@ def fit_batch(
 def _learn_shared(model: FilterModel | PaperModel, rows: RowSets, batch: Batch, rng: np.random.Generator) -> None:
     """Make φ̂'s first output a predictor for all actions.
 
-    Categories have several. They are learned with a last layer of their own, and the first output becomes the direction
-    of the hidden layer that says most of them.
+    Categories have several predictors. They are learned with a separate last layer, and the first output becomes the
+    direction of the hidden layer that explains most of them.
     """
     network, last = model.context_map, cast(nn.Linear, model.context_map[-1])
     if not isinstance(rows.likelihood, Categorical):
@@ -62,7 +63,7 @@ def _learn_shared(model: FilterModel | PaperModel, rows: RowSets, batch: Batch, 
         _learn(model, network, rows, coefficients, rng)
         return
     n_predictors = rows.likelihood.n_outcomes - 1
-    # Not initialised at random: that would touch the global generator.
+    # Not initialised at random, because that would use the global generator.
     for_each = skip_init(nn.Linear, last.in_features, n_predictors)  # type: ignore[no-untyped-call]
     with torch.no_grad():
         for_each.weight.zero_()
@@ -81,7 +82,7 @@ def _learn(
     coefficients: np.ndarray,
     rng: np.random.Generator,
 ) -> None:
-    """Fit a network φ̂ to single rows, where predictors are c_a·(1, φ̂(X)) with given coefficients (N, Q, 1+P)."""
+    """Fit a network φ̂ to single rows, with predictors c_a·(1, φ̂(X)) and given coefficients (N, Q, 1+P)."""
     owners = np.repeat(np.arange(len(rows)), np.diff(rows.offsets))
     optimizer = torch.optim.Adam(network.parameters(), lr=MAP_RATE)
     for step in range(MAP_STEPS):
@@ -106,10 +107,10 @@ def _loss(likelihood: Likelihood, predictors: Tensor, outcomes: Tensor) -> Tenso
 
 
 def _spread_out(model: FilterModel | PaperModel, batch: Batch, likelihood: Likelihood, n_kept: int = 1) -> None:
-    """Set all of φ̂'s outputs but the kept ones to the directions of its hidden layer in which actions differ most.
+    """Set φ̂'s outputs, except the kept ones, to the directions of its hidden layer in which actions differ most.
 
-    A score test: with each action fitted on x = (1, kept outputs), the scores of the hidden units h vary over actions
-    as much as their information says, and more if the actions' coefficients on h differ.
+    This is a score test: with each action fitted on x = (1, kept outputs), the scores of the hidden units h vary over
+    actions as much as their information predicts, and more if the actions' coefficients on h differ.
     """
     contexts = model.scale_contexts(batch.contexts)
     x = _with_one(model.context_map, contexts)[..., : 1 + n_kept]  # (n, R, 1+S)
@@ -119,7 +120,8 @@ def _spread_out(model: FilterModel | PaperModel, batch: Batch, likelihood: Likel
     tests = [_score_test(h, x, *each) for each in zip(fitted.errors, fitted.information, strict=True)]
     scores = np.concatenate([test[0] for test in tests])  # (Q·n, W)
     information = np.sum([test[1] for test in tests], axis=0)
-    information += (1 + 1e-3 * np.trace(information) / len(information)) * np.eye(len(information))  # units may idle
+    # Units may be inactive.
+    information += (1 + 1e-3 * np.trace(information) / len(information)) * np.eye(len(information))
     _, directions = eigh(scores.T @ scores, information)  # in rising order
     last: Any = model.context_map[-1]
     most = torch.from_numpy(directions[:, ::-1][:, : len(last.weight) - n_kept].T.copy())  # a narrow layer has fewer
@@ -128,11 +130,11 @@ def _spread_out(model: FilterModel | PaperModel, batch: Batch, likelihood: Likel
 
 
 def _score_test(h: np.ndarray, x: np.ndarray, error: np.ndarray, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the actions' scores of units h, freed of what x explains, (n, W), and their information, (W, W).
+    """Return the actions' scores of units h after projecting out x, (n, W), and their information, (W, W).
 
     Args:
         h: The units, (n, R, W).
-        x: What the predictor was fitted on, (n, R, S).
+        x: The inputs that the predictor was fitted on, (n, R, S).
         error: The predictor's scores, (n, R).
         spread: Their information, (n, R).
     """
@@ -140,7 +142,7 @@ def _score_test(h: np.ndarray, x: np.ndarray, error: np.ndarray, spread: np.ndar
     among = np.einsum("nrw,nrv->wv", weighted, h, optimize=True)
     across = weighted.swapaxes(1, 2) @ x  # (n, W, S)
     within = (x * spread[..., None]).swapaxes(1, 2) @ x + 1e-3 * np.eye(x.shape[2])  # (n, S, S)
-    share = np.linalg.solve(within, across.swapaxes(1, 2))  # (n, S, W): what x says of h
+    share = np.linalg.solve(within, across.swapaxes(1, 2))  # (n, S, W): the regression of h on x
     scores = (error[:, None] @ h)[:, 0] - ((error[:, None] @ x) @ share)[:, 0]  # (n, W)
     return scores, among - np.einsum("nwk,nkv->wv", across, share)
 
@@ -153,7 +155,7 @@ def _with_one(network: nn.Sequential, contexts: Tensor) -> np.ndarray:
 
 
 def _standardise(network: nn.Sequential, contexts: Tensor) -> None:
-    """Fold into the last layer what gives the network's outputs mean 0 and variance 1 over ``contexts``."""
+    """Rescale the last layer so that the network's outputs have mean 0 and variance 1 over ``contexts``."""
     last: Any = network[-1]
     with torch.no_grad():
         found = torch.cat([network(part) for part in torch.split(contexts, 10_000)]).double()

@@ -1,4 +1,4 @@
-"""Holds training data: the rows of single actions, from arrays or logs, and sequences resampled from them."""
+"""Holds training data: rows of single actions, from arrays or logs, and sequences resampled from them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,11 +15,11 @@ from gents_gym.logs.record import Logs
 from gents_gym.training.config import TrainConfig
 from gents_gym.types import ActionRows, TaskDistribution, Tasks, set_likelihood
 
-CONTEXT_TASKS = 50  # tasks of an environment whose context sequences training looks at
+CONTEXT_TASKS = 50  # tasks of an environment whose context sequences are used in training
 
 
 class Batch(NamedTuple):
-    """Sequences of n actions; rows of weight 0 pad short ones at their end."""
+    """Sequences of n actions; short ones are padded at their end with rows of weight 0."""
 
     action_features: Tensor  # (n, F)
     contexts: Tensor  # (n, T, D)
@@ -29,18 +29,19 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowSets:
-    """The rows of N actions, as many as each has: rows ``offsets[i]`` to ``offsets[i+1]`` belong to action i."""
+    """The rows of N actions, any number of each: rows ``offsets[i]`` to ``offsets[i+1]`` belong to action i."""
 
     action_features: np.ndarray  # (N, F) float32
     contexts: np.ndarray  # (M, D) float32
     outcomes: np.ndarray  # (M,) float32
     offsets: np.ndarray  # (N+1,)
-    space: str | None = None  # the name of the space that action features are embeddings in, if they are
+    space: str | None = None  # the name of the space if action features are embeddings
     likelihood: Likelihood = None  # type: ignore[assignment]  # what an outcome is; None: the outcomes decide
-    task_contexts: tuple[np.ndarray, ...] = ()  # contexts of whole tasks in their order, (T, D) each, if they are known
-    columns: Mapping[str, Any] | None = None  # how a log's columns became the arrays, as JSON; None: they were arrays
-    tasks: np.ndarray | None = None  # the number of each action's task, (N,), if tasks are known
-    decisions: np.ndarray | None = None  # the number of each row's decision in its task, (M,), if tasks are known
+    task_contexts: tuple[np.ndarray, ...] = ()  # contexts of whole tasks in order, (T, D) each, if known
+    # How a log's columns were mapped to the arrays, as JSON; None: the rows came as arrays.
+    columns: Mapping[str, Any] | None = None
+    tasks: np.ndarray | None = None  # the index of each action's task, (N,), if tasks are known
+    decisions: np.ndarray | None = None  # the index of each row's decision in its task, (M,), if tasks are known
 
     def __post_init__(self) -> None:
         """Check what training relies on."""
@@ -77,7 +78,7 @@ class RowSets:
 
     @classmethod
     def from_rows(cls, rows: ActionRows) -> "RowSets":
-        """Take rectangular rows; nothing is copied."""
+        """Make row sets from rectangular arrays; nothing is copied."""
         n_actions, n_rows, size = rows.contexts.shape
         offsets = np.arange(n_actions + 1) * n_rows
         contexts, outcomes = rows.contexts.reshape(-1, size), rows.outcomes.reshape(-1)
@@ -85,7 +86,7 @@ class RowSets:
 
     @classmethod
     def from_logs(cls, logs: Logs) -> "RowSets":
-        """Take the rows of a log, action by action, in their order; actions without rows are left out."""
+        """Make row sets from a log, action by action, in order; actions without rows are left out."""
         counts = np.bincount(logs.actions, minlength=len(logs.action_features))
         order = np.argsort(logs.actions, kind="stable")
         columns = {} if logs.encoding is None else logs.encoding.to_json()
@@ -107,7 +108,7 @@ class RowSets:
 
     @classmethod
     def from_tasks(cls, tasks: Tasks) -> "RowSets":
-        """Take all rows of all actions of whole tasks."""
+        """Make row sets from all rows of all actions of whole tasks."""
         n_tasks, n_rows, n_actions = tasks.outcomes.shape
         each = n_tasks * n_actions
         contexts = np.repeat(tasks.contexts, n_actions, axis=0).reshape(-1, tasks.context_dim)  # (B·A·T, D)
@@ -123,7 +124,7 @@ class RowSets:
         )
 
     def choose(self, actions: np.ndarray) -> "RowSets":
-        """Return the row sets of ``actions`` (n,) alone."""
+        """Return the row sets of only these ``actions`` (n,)."""
         check_actions(actions, check_count("actions", actions), len(self))
         counts = np.diff(self.offsets)[actions]
         rows = np.concatenate([np.arange(self.offsets[i], self.offsets[i + 1]) for i in actions])
@@ -139,9 +140,9 @@ class RowSets:
     ) -> Batch:
         """Return a fresh sequence of each of ``actions``.
 
-        With replacement it is the paper's bootstrap: ``length`` rows whatever the action has. Without, it is a
-        permutation of the action's own rows, cut at ``length``: no row stands twice in a sequence. With ``ordered``,
-        the rows so chosen are in the order in which the action has them.
+        With replacement it is the paper's bootstrap: ``length`` rows, however many the action has. Without, it is a
+        permutation of the action's own rows, cut at ``length``, so no row appears twice in a sequence. With
+        ``ordered``, the chosen rows keep their original order.
         """
         counts = np.diff(self.offsets)[actions]
         if replacement:
@@ -158,7 +159,7 @@ class RowSets:
         return self._batch(actions, picked, lengths)
 
     def sequences(self, actions: np.ndarray, length: int) -> Batch:
-        """Return the first ``length`` rows of each of ``actions``, in their order."""
+        """Return the first ``length`` rows of each of ``actions``, in order."""
         lengths = np.minimum(np.diff(self.offsets)[actions], length)
         steps = np.arange(int(lengths.max()))
         return self._batch(actions, np.minimum(steps, lengths[:, None] - 1), lengths)
@@ -173,7 +174,7 @@ class RowSets:
 def draw_rows(distribution: TaskDistribution, config: TrainConfig, actions: int, rows: int) -> tuple[RowSets, RowSets]:
     """Return training rows of a distribution's train split, with contexts of whole tasks, and its validation rows.
 
-    For a training on whole tasks, these are all rows of so many tasks that they have ``actions`` of them.
+    For a training on whole tasks, these are all rows of as many tasks as it takes to have ``actions`` actions.
     """
     tasks = distribution.sample(config.seed, range(CONTEXT_TASKS), "train")
     if config.whole_tasks:

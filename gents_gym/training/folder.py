@@ -29,7 +29,7 @@ from gents_gym.training.yardsticks import judge, measure_yardsticks
 
 
 def split_actions(rows: RowSets, share: float, seed: int, whole_tasks: bool = False) -> tuple[RowSets, RowSets]:
-    """Return the rows of a random ``1 - share`` of the actions, and of the others, which validate.
+    """Split the actions at random into ``1 - share`` for training and the rest for validation; return both row sets.
 
     With ``whole_tasks``, all actions of a task go to one side.
     """
@@ -46,12 +46,12 @@ def split_actions(rows: RowSets, share: float, seed: int, whole_tasks: bool = Fa
 
 
 def _number(labels: np.ndarray) -> np.ndarray:
-    """Return whole numbers from 0 on in the place of labels (N,)."""
+    """Return whole numbers from 0 on instead of labels (N,)."""
     return np.unique(labels, return_inverse=True)[1]
 
 
 def split_time(logs: Logs, share: float) -> tuple[RowSets, RowSets]:
-    """Return the row sets of the first ``1 - share`` of a log's rows, and of the latest, which validate."""
+    """Return the row sets of the first ``1 - share`` of a log's rows, and of the latest, for validation."""
     if logs.times is None:
         raise InputError("a split by time needs the role time, got none")
     if len(logs) < 2:
@@ -74,16 +74,16 @@ def train_to_folder(
 ) -> SequenceModel:
     """Train a model and write it to the folder ``out``.
 
-    A folder that holds an unfinished run of the same configuration and data continues where it was, and a finished one
-    is left as it is; any other that has files in it is refused, and so is one that another process is filling.
+    If the folder holds an unfinished run of the same configuration and data, the run continues; a finished run is left
+    unchanged. Any other folder with files in it is refused, and so is one that another process is writing to.
 
     Args:
         rows: The training rows.
         validation: Rows of other actions.
         config: How to train.
         out: A new or empty folder, or that of the same run.
-        source: Where the rows are from, for the model card.
-        on_epoch: Called as by :func:`gents_gym.train`.
+        source: The source of the rows, for the model card.
+        on_epoch: Called as in :func:`gents_gym.train`.
         on_batch: Called with each batch's loss.
     """
     check_rows(rows, validation, config)
@@ -107,8 +107,8 @@ def _fill(
     on_epoch: Callable[[Progress], None] | None,
     on_batch: Callable[[float], None] | None,
 ) -> None:
-    """Train, and write all files; config.json is the last: with it, the run is finished."""
-    shutil.rmtree(out / "tensorboard", ignore_errors=True)  # written again from the history
+    """Train, and write all files; config.json is last and marks the run as finished."""
+    shutil.rmtree(out / "tensorboard", ignore_errors=True)  # rewritten from the history
     with SummaryWriter(str(out / "tensorboard")) as writer:
         scalars = _Scalars(writer, on_epoch)
         model, progress = train(rows, validation, config, out / "state.safetensors", scalars, on_batch)
@@ -141,7 +141,7 @@ class _Scalars:
 def _notes(
     model: SequenceModel, progress: Progress, config: TrainConfig, rows: RowSets, validation: RowSets
 ) -> dict[str, Any]:
-    """Return what is to be known of a trained model, as JSON holds it."""
+    """Return the notes on a trained model, as JSON values."""
     block = fitting_batch(model, validation, replace(config, steps=None))
     sums, counts = sequence_loss(model, validation, config.horizon, block=block)
     losses, mean = sums / counts, float(sums.sum() / counts.sum())
@@ -172,7 +172,7 @@ def _notes(
 
 
 def _as_begun(config: TrainConfig, out: Path) -> TrainConfig:
-    """Return the configuration as a version that neither chose nor looked at memory began it, if one did."""
+    """Return the configuration as an earlier version without candidates and memory began it, if one did."""
     kept = _kept(out)
     begun = kept.get("config") if isinstance(kept, dict) else None
     if not isinstance(begun, dict) or "choose" in begun:
@@ -181,7 +181,7 @@ def _as_begun(config: TrainConfig, out: Path) -> TrainConfig:
 
 
 def _kept(out: Path, defaults: Mapping[str, Any] | None = None) -> Any:
-    """Return the plan of the run in the folder, unfinished or done; None if there is none."""
+    """Return the plan of the run in the folder, unfinished or finished; None if there is none."""
     kept = kept_plan(out, defaults)
     if kept is None and (out / CONFIG).exists():
         notes = read_config(out / CONFIG).get("notes") or {}
@@ -190,7 +190,7 @@ def _kept(out: Path, defaults: Mapping[str, Any] | None = None) -> Any:
 
 
 def _finished(out: Path, plan: dict[str, Any]) -> bool:
-    """Return whether the folder holds this run, done, or raise if it is another; its working files go."""
+    """Return whether the folder holds this run, finished; raise if it holds another. Working files are removed."""
     if not (out / CONFIG).exists():
         return False
     check_plan(out, _kept(out, earlier_config()), plan)

@@ -1,4 +1,4 @@
-"""Fits hierarchical regressions: the coefficients of many actions and the prior that they come from."""
+"""Fits hierarchical regressions: the coefficients of many actions and their common prior."""
 
 from typing import NamedTuple
 
@@ -11,27 +11,27 @@ PENALTIES = np.logspace(-2, 6, 17)  # ridge penalties to choose from
 
 
 class Target(NamedTuple):
-    """What one linear predictor predicts: outcomes and their weights, (n, R) each."""
+    """The target of one linear predictor: outcomes and their weights, (n, R) each."""
 
     outcomes: np.ndarray
     weights: np.ndarray
 
 
 class Hierarchy(NamedTuple):
-    """A prior of n actions' coefficients, those of Q predictors side by side, and the fit of each action."""
+    """A prior of n actions' coefficients, with those of Q predictors concatenated, and the fit of each action."""
 
     maps: np.ndarray  # (1+F, Q·K): the prior's mean is linear in (1, Z)
     covariance: np.ndarray  # (Q·K, Q·K)
     modes: np.ndarray  # (n, Q·K)
-    errors: np.ndarray  # (Q, n, R): weighted outcomes minus what is expected of them, over their variance if Gaussian
+    errors: np.ndarray  # (Q, n, R): weighted outcomes minus their expectation, divided by their variance if Gaussian
     information: np.ndarray  # (Q, n, R): the variance of those
-    noise: float  # of Gaussian outcomes
+    noise: float  # noise variance of Gaussian outcomes
 
 
 def targets(likelihood: Likelihood, outcomes: np.ndarray, weights: np.ndarray) -> list[Target]:
     """Return the target of each linear predictor.
 
-    Among outcomes 0 and c alone, whether it is c is a logistic regression on the predictor of c.
+    Restricted to outcomes 0 and c, the indicator of c is a logistic regression on the predictor of c.
     """
     y, w = outcomes.astype(np.float64), weights.astype(np.float64)
     if not isinstance(likelihood, Categorical):
@@ -42,11 +42,12 @@ def targets(likelihood: Likelihood, outcomes: np.ndarray, weights: np.ndarray) -
 def fit_hierarchy(
     likelihood: Likelihood, z: np.ndarray, x: np.ndarray, outcomes: np.ndarray, weights: np.ndarray, iterations: int
 ) -> Hierarchy:
-    """Fit coefficients on rows x (n, R, K), and their prior given z (n, F), by EM, one predictor after the other.
+    """Fit coefficients on rows x (n, R, K), and their prior given z (n, F), by EM, one predictor at a time.
 
-    In turn: each action's coefficients given the prior (mode and covariance; Laplace's unless outcomes are Gaussian),
-    and the prior given those: the means regressed on (1, Z), the covariance of what is left plus the mean of the
-    covariances. Actions with few rows count with what they know.
+    It alternates two steps. Given the prior, it finds each action's coefficients: mode and covariance, by Laplace's
+    approximation unless outcomes are Gaussian. Given those, it fits the prior: its mean is the regression of the modes
+    on (1, Z), its covariance that of the residuals plus the mean of the covariances. So actions with few rows count
+    less.
     """
     family = _Linear if isinstance(likelihood, Gaussian) else _Logistic
     fits = [family(x, *target) for target in targets(likelihood, outcomes, weights)]
@@ -126,7 +127,7 @@ class _Linear:
 
 
 def ridge(z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Regress each column of y (n, K) on (1, z), its penalty chosen by leave-one-out errors.
+    """Regress each column of y (n, K) on (1, z), with a penalty chosen by leave-one-out errors.
 
     Returns:
         The maps (1+F, K), the fitted values (n, K) and the leave-one-out errors (n, K).

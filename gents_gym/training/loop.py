@@ -24,11 +24,11 @@ from gents_gym.training.threads import with_threads
 from gents_gym.training.untrained import check_rows, complete_model, new_model
 
 WARM_UP = 0.3  # share of the steps in which the learning rate rises
-KEEP_EVERY = 30.0  # seconds between two checkpoints in an epoch
+KEEP_EVERY = 30.0  # seconds between two checkpoints within an epoch
 
 
 def candidates(config: TrainConfig) -> list[TrainConfig]:
-    """Return the configurations to compare: those of the preset's candidates, or the given one if none is to choose."""
+    """Return the configurations to compare: the preset's candidates, or only the given one if there is no choice."""
     options = registry.CANDIDATES.get(config.preset, ()) if config.choose else ()
     if any(name in config.model for sizes in options for name in sizes):
         options = ()
@@ -47,16 +47,16 @@ def train(
     """Train a model.
 
     If there are several candidates, the one with the lowest validation loss before training is trained. A filter
-    starts at a fit of the training rows, so its first loss is close to its last. Randomness comes from
-    (seed, run, epoch) alone, so a training that goes on from its checkpoint, in the middle of an epoch too, ends with
-    the same weights as one that was never stopped. The untrained model may win too: nothing worse is returned.
+    starts from a fit to the training rows, so its first loss is close to its last. Randomness depends only on (seed,
+    run, epoch), so a training resumed from its checkpoint, even within an epoch, ends with the same weights as one that
+    was never stopped. The untrained model competes too, so nothing worse is returned.
 
     Args:
         rows: The training rows.
         validation: Rows of other actions, which choose the candidate, the epoch and the learning rate.
         config: How to train.
-        checkpoint: A file to keep the state in before the first batch, every 30 seconds and after every epoch, and to
-            go on from if it exists.
+        checkpoint: A file for the state, written before the first batch, every 30 seconds and after every epoch. If it
+            exists, the training continues from it.
         on_epoch: Called after the start of each of several candidates, once before the first batch, and after every
             epoch.
         on_batch: Called with each batch's loss.
@@ -71,7 +71,7 @@ def train(
     kept_at = -math.inf
 
     def keep(pause: float = 0.0) -> None:
-        """Write the state, unless the last one is younger than ``pause`` seconds."""
+        """Write the state, unless the last one was written less than ``pause`` seconds ago."""
         nonlocal kept_at
         if checkpoint is not None and time.monotonic() - kept_at >= pause:
             keep_state(checkpoint, model, optimizer, best, progress, plan)
@@ -123,7 +123,7 @@ def train(
 def _choose(
     rows: RowSets, held_out: RowSets, config: TrainConfig, tell: Callable[[Progress], None]
 ) -> tuple[SequenceModel, TrainConfig, Progress]:
-    """Return the untrained candidate of the lowest validation loss, its configuration, and the progress so far."""
+    """Return the untrained candidate with the lowest validation loss, its configuration, and the progress so far."""
     options, progress = candidates(config), Progress()
     best: SequenceModel | None = None
     for option in options:
@@ -139,7 +139,7 @@ def _choose(
 
 
 def chosen_config(config: TrainConfig, progress: Progress) -> TrainConfig:
-    """Return the configuration of the best candidate; the given one if there was nothing to choose."""
+    """Return the configuration of the best candidate, or the given one if there was no choice."""
     if not progress.candidates:
         return config
     return replace(config, model=min(progress.candidates, key=lambda row: row["validation"])["model"])
@@ -150,7 +150,7 @@ def _copy(model: SequenceModel) -> dict[str, Tensor]:
 
 
 def _judge(model: SequenceModel, rows: RowSets, config: TrainConfig, block: int = MOST) -> float:
-    """Return the mean validation loss per row; infinity if it is no number."""
+    """Return the mean validation loss per row; infinity if it is not a number."""
     sums, counts = sequence_loss(model, rows, config.horizon, config.steps, block)
     mean = float(sums.sum() / counts.sum())
     return mean if math.isfinite(mean) else math.inf
@@ -159,9 +159,9 @@ def _judge(model: SequenceModel, rows: RowSets, config: TrainConfig, block: int 
 def sequence_loss(
     model: SequenceModel, rows: RowSets, horizon: int, steps: int | None = None, block: int = MOST
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return each action's loss over its first ``horizon`` rows, in nats, and how many they are, (N,) each.
+    """Return each action's loss over its first ``horizon`` rows, in nats, and the number of rows, (N,) each.
 
-    With ``steps``, only so many entries count, spread evenly. ``block`` actions are predicted at once.
+    With ``steps``, only that many entries count, spread evenly. ``block`` actions are predicted at once.
     """
     losses, counts = [], []
     for actions in np.array_split(np.arange(len(rows)), -(-len(rows) // block)):
@@ -190,7 +190,7 @@ def _epoch(
     piece: int,
     after_batch: Callable[[float], None],
 ) -> float:
-    """Run one epoch, or the rest of it, ``piece`` sequences of a batch at once, and return its mean training loss."""
+    """Run one epoch, or the rest of it, with ``piece`` sequences at a time; return its mean training loss."""
     rng = stream(config.seed, "training", progress.run * (1 + config.epochs) + 1 + progress.epoch)
     done, stop, all_steps = (
         config.batches(epochs, len(rows), progress.batch)
@@ -200,7 +200,7 @@ def _epoch(
     for i, block in enumerate(np.array_split(order, stop - done)):
         batch, at = _draw(rows, block, config, rng)
         if i < progress.batches:
-            continue  # done before the checkpoint, and drawn again for the generator's sake alone
+            continue  # done before the checkpoint; drawn again only to advance the generator
         share = (done + i) / all_steps
         for group in optimizer.param_groups:
             group["lr"] = group["top"] * (_one_cycle(share) if config.schedule == "one-cycle" else 1)
@@ -213,7 +213,7 @@ def _epoch(
 
 
 def _order(n_actions: int, config: TrainConfig, wanted: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the actions of an epoch in their order: each once, or pass after pass until there are ``wanted``."""
+    """Return the actions of an epoch in order: each once, or in repeated passes until there are ``wanted``."""
     if config.gradient_steps is None:
         return rng.permutation(n_actions)
     passes = -(-wanted // n_actions)
@@ -232,7 +232,7 @@ def _draw(
 
 
 def _add_gradients(model: SequenceModel, batch: Batch, at: Tensor | None, piece: int) -> float:
-    """Add the gradient of a batch's mean loss to the parameters', a piece of it at a time, and return the loss."""
+    """Add the gradient of a batch's mean loss to the parameters, one piece at a time, and return the loss."""
     counted = batch.weights if at is None else batch.weights[:, at]
     weight, total = counted.sum().clamp(min=1), 0.0
     for parts in zip(*(torch.tensor_split(part, -(-len(counted) // piece)) for part in batch), strict=True):
@@ -244,7 +244,7 @@ def _add_gradients(model: SequenceModel, batch: Batch, at: Tensor | None, piece:
 
 
 def _one_cycle(share: float) -> float:
-    """Return the learning rate, as a part of its top, when ``share`` of the steps are done."""
+    """Return the learning rate as a fraction of its maximum, when ``share`` of the steps are done."""
     if share < WARM_UP:
         return 0.5 * (1 - math.cos(math.pi * (0.04 + 0.96 * share / WARM_UP)))
     return 0.5 * (1 + math.cos(math.pi * (share - WARM_UP) / (1 - WARM_UP)))

@@ -1,4 +1,4 @@
-"""Measures held-out losses of models, in nats per step, beside that of the exact p*."""
+"""Measures held-out losses of models, in nats per step, and compares them with the exact p*."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,15 +31,15 @@ class Losses:
         return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
     def by_step(self, name: str) -> np.ndarray:
-        """Return each action's mean loss of the rows between a prefix length and the one before, (N, P)."""
+        """Return each action's mean loss over the rows between a prefix length and the previous one, (N, P)."""
         sums = self.sums[name]
         return np.diff(sums, axis=1, prepend=np.zeros((len(sums), 1))) / np.diff([0, *self.prefixes])
 
     def error(self, name: str, prefix: int) -> float:
         """Return the Monte-Carlo error of an estimated model's mean loss per step: the root of its mean square.
 
-        It is that of the estimates on these rows: their standard errors, and half their squares, by which the log
-        of a mean is too low. The error over actions is not in it.
+        It covers the estimates on these rows: their standard errors, and the bias of a mean's logarithm, half their
+        squares. It does not include the error over actions.
         """
         squares = self.errors[name][:, self.prefixes.index(prefix)] ** 2
         return float(np.hypot(np.sqrt(squares.mean() / len(squares)), squares.mean() / 2) / prefix)
@@ -53,7 +53,7 @@ class Losses:
     def closed(self, name: str, far: str, near: str, prefix: int) -> tuple[float, float]:
         """Return the share of the distance from ``far`` to ``near`` that a model closes, and its standard error.
 
-        It is of the mean losses over the first ``prefix`` rows; the error is the delta method's, paired by action.
+        It uses the mean losses over the first ``prefix`` rows; the error is by the delta method, paired by action.
         """
         at = self.prefixes.index(prefix)
         whole, left = ((self.sums[one] - self.sums[near])[:, at] for one in (far, name))
@@ -76,7 +76,7 @@ def measure(
     on_model: Callable[[str], None] | None = None,
     prefixes: Sequence[int] = PREFIXES,
 ) -> Losses:
-    """Return all models' losses on the same rows, over so many first rows of them, and over all."""
+    """Return all models' losses on the same rows, over each prefix length and over all rows."""
     length = rows.contexts.shape[1]
     for model in models.values():
         if isinstance(model, SequenceModel):
@@ -121,7 +121,7 @@ def _model_sums(model: SequenceModel, rows: ActionRows, prefixes: tuple[int, ...
 
 
 def draw_losses_by_step(losses: Losses, reference: str | None) -> bytes:
-    """Return a PNG: the mean loss between prefix lengths by model, and, beside it, above the reference's."""
+    """Return a PNG: the mean loss between prefix lengths by model and, next to it, the excess over the reference."""
     figure, (left, right) = canvas(2, (11, 4.4))
     looks = model_looks(losses.sums)
     edges = np.array([0, *losses.prefixes])

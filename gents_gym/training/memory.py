@@ -10,9 +10,9 @@ from gents_gym.models.tree import tree_leaves
 from gents_gym.training.config import TrainConfig
 from gents_gym.training.data import RowSets
 
-MOST = 500  # sequences at once, however small they are
+MOST = 500  # largest number of sequences at once
 GIGABYTE = 10**9
-LOST = 3  # states per row whose memory the allocator cannot use again, because what is kept lies between them
+LOST = 3  # states per row whose memory the allocator cannot reuse, because kept tensors lie between them
 
 
 def fitting_batch(model: SequenceModel, rows: RowSets, config: TrainConfig) -> int:
@@ -22,10 +22,11 @@ def fitting_batch(model: SequenceModel, rows: RowSets, config: TrainConfig) -> i
 
 
 def sequence_bytes(model: SequenceModel, rows: RowSets, config: TrainConfig) -> int:
-    """Return how many bytes one of the longest sequences takes, at most, until its gradient is computed.
+    """Return the most bytes that one of the longest sequences takes until its gradient is computed.
 
-    That is what a second sequence adds to what automatic differentiation keeps of one, weights excluded, and three
-    states of the model per row. States are dropped, but up to as much was measured to be lost between what is kept.
+    It counts what automatic differentiation keeps for a second sequence in addition to the first, without weights, and
+    three states of the model per row. States are freed, but measurements showed that up to that much is lost to
+    fragmentation.
     """
     counts = np.diff(rows.offsets)
     one, two = (_kept_bytes(model, rows, np.full(n, np.argmax(counts)), config) for n in (1, 2))
@@ -35,7 +36,7 @@ def sequence_bytes(model: SequenceModel, rows: RowSets, config: TrainConfig) -> 
 
 
 def _kept_bytes(model: SequenceModel, rows: RowSets, actions: np.ndarray, config: TrainConfig) -> int:
-    """Return the bytes of all tensors that automatic differentiation keeps of the actions' sequences."""
+    """Return the bytes of all tensors that automatic differentiation keeps for the actions' sequences."""
     if config.replacement:
         check_memory(4 * config.horizon * rows.contexts.shape[1], horizon=config.horizon)
     batch = rows.resample(actions, config.horizon, config.replacement, np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""What actions of a task have in common: a joint model's task and row effects, learned from whole tasks."""
+"""Learns what actions of a task share: a joint model's task and row effects, from whole tasks."""
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from gents_gym.training.data import RowSets
 
 TASKS, ACTIONS, CELLS = 32, 10, 80  # tasks of a step, and actions and rows of each, at most
 STEPS, RATE, FIRST = 60, 0.3, -1.0  # of Adam: steps, learning rate, and the first logit of all shares
-ROW_TASKS = 100  # tasks that the row effect is estimated from, at most
+ROW_TASKS = 100  # most tasks that the row effect is estimated from
 
 
 def fit_sharing(model: JointModel, rows: RowSets, rng: np.random.Generator) -> None:
@@ -44,13 +44,13 @@ def joint_log_prob(
     """Return log-probabilities of the outcomes of whole tasks, each given those before it, (n, R).
 
     Args:
-        model: The model, whose own task effect is left aside.
+        model: The model; its own task effect is ignored.
         share: s, (K,).
         along: Lᵀx of each row's action, (n, R, K).
-        level: x·μ of it, (n, R).
-        owners: The number of that action in its task, (n, R).
+        level: x·μ of each row's action, (n, R).
+        owners: The index of that action in its task, (n, R).
         outcomes: (n, R).
-        weights: 0 for rows that are padding, (n, R); nothing is learned from them.
+        weights: 0 for padding rows, (n, R), from which nothing is learned.
     """
     n_tasks, n_rows, size = along.shape
     n_actions = int(owners.max()) + 1
@@ -70,7 +70,7 @@ def joint_log_prob(
 def _sequences(
     model: JointModel, rows: RowSets, tasks: list[np.ndarray], rng: np.random.Generator
 ) -> tuple[Tensor, ...]:
-    """Return random rows of tasks, lists of actions, in the order of decisions, as ``joint_log_prob`` takes them."""
+    """Return random rows of tasks, given as lists of actions, in the order of decisions, for ``joint_log_prob``."""
     assert rows.decisions is not None
     along, owners = np.zeros((len(tasks), CELLS, model.size), np.float32), np.zeros((len(tasks), CELLS), np.int64)
     level, outcomes, weights = np.zeros((3, len(tasks), CELLS), np.float32)
@@ -90,9 +90,9 @@ def _sequences(
 
 
 def estimate_row_effect(model: JointModel, rows: RowSets, tasks: list[np.ndarray]) -> float:
-    """Return the correlation of what least squares leave of two actions' outcomes in the same decision; 0 if none is.
+    """Return the correlation of two actions' least-squares residuals in the same decision; 0 if there are none.
 
-    Actions of a task that were observed in the same decisions are compared: whole tables have them, logs have none.
+    It compares actions of a task that were observed in the same decisions, which whole tables have and logs lack.
     """
     assert rows.decisions is not None
     products, squares = 0.0, 0.0

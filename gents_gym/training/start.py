@@ -1,4 +1,4 @@
-"""Finds where training starts: a first map of contexts, and a filter model's first prior."""
+"""Finds the starting point of training: an initial map of contexts, and a filter model's initial prior."""
 
 from dataclasses import replace
 
@@ -12,12 +12,12 @@ from gents_gym.training.context_map import ROWS, fit_batch, fit_context_map
 from gents_gym.training.data import RowSets
 
 ITERATIONS = 12  # rounds of EM: gradients do the rest
-EARLY = 50  # first rows of actions whose coefficients drift
-LEAST_ACTIONS, FOR_EACH = 1000, 30  # actions, and actions per action feature, if there are so many
+EARLY = 50  # number of first rows used if coefficients drift
+LEAST_ACTIONS, FOR_EACH = 1000, 30  # actions to fit to, or as many per action feature if that is more
 
 
 def start_filter(model: FilterModel, rows: RowSets, rng: np.random.Generator) -> None:
-    """Fit the outcomes' scaling, the context's map, if it is learned, and the prior."""
+    """Fit the outcomes' scaling, the context's map if it is learned, and the prior."""
     if isinstance(model.form, GaussianForm):
         rows = scale_outcomes(model.form, rows)
     start_paper(model, rows, rng)
@@ -25,13 +25,13 @@ def start_filter(model: FilterModel, rows: RowSets, rng: np.random.Generator) ->
 
 
 def start_paper(model: FilterModel | PaperModel, rows: RowSets, rng: np.random.Generator) -> None:
-    """Fit the context's map, if it is learned; all else starts at random."""
+    """Fit the context's map if it is learned; everything else starts at random."""
     if model.config.context_features:
         fit_context_map(model, rows.choose(_choose(rows, rng)), rng)
 
 
 def scale_outcomes(form: GaussianForm, rows: RowSets) -> RowSets:
-    """Set the form's scaling to that of the rows' outcomes, and return the rows with outcomes so scaled."""
+    """Set the form's scaling to that of the rows' outcomes, and return the rows with scaled outcomes."""
     spread = float(rows.outcomes.std(dtype=np.float64))
     form.outcome_scaling = torch.tensor([float(rows.outcomes.mean(dtype=np.float64)), 1 / spread if spread else 1.0])
     shift, scale = form.outcome_scaling.numpy()
@@ -41,7 +41,7 @@ def scale_outcomes(form: GaussianForm, rows: RowSets) -> RowSets:
 def fit_prior_maps(model: FilterModel, rows: RowSets, rng: np.random.Generator) -> None:
     """Set the model's prior, and the noise of Gaussian outcomes, to those of a hierarchical regression on (1, φ̂(X))."""
     chosen = _choose(rows, rng)
-    early = rows.sequences(chosen, EARLY) if model.ordered else None  # coefficients have hardly moved
+    early = rows.sequences(chosen, EARLY) if model.ordered else None  # over these rows, coefficients have hardly moved
     batch = early or rows.resample(chosen, ROWS, replacement=False, rng=rng)
     with torch.no_grad():
         x = model.rows(batch.contexts)[..., : model.size].numpy().astype(np.float64)  # (n, R, K)

@@ -1,4 +1,4 @@
-"""Sets the number of threads of a training, so that results do not depend on the environment's."""
+"""Sets the number of threads of a training, so that results do not depend on environment variables."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -13,12 +13,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def with_threads(function: Function) -> Function:
-    """Let a function of (rows, validation, config, ...) compute with ``config.threads`` threads, and restore them."""
+    """Make a function of (rows, validation, config, ...) use ``config.threads`` threads, and restore them after."""
 
     @wraps(function)
     def limited(rows: Any, validation: Any, config: TrainConfig, *args: Any, **options: Any) -> Any:
         before = torch.get_num_threads()
-        with threadpool_limits(config.threads):  # NumPy's, SciPy's and scikit-learn's
+        with threadpool_limits(config.threads):  # those of NumPy, SciPy and scikit-learn
             torch.set_num_threads(config.threads)
             try:
                 return function(rows, validation, config, *args, **options)

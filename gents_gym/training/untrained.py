@@ -1,4 +1,4 @@
-"""Makes a fresh model for given rows, and adds to a trained one what it needs beside its weights."""
+"""Makes a fresh model for given rows, and adds to a trained one what it needs besides its weights."""
 
 from dataclasses import fields
 from typing import Any
@@ -17,7 +17,7 @@ from gents_gym.training.config import TrainConfig, preset_class
 from gents_gym.training.data import RowSets
 from gents_gym.training.urn import fit_urn
 
-BANK = 1000  # contexts, and actions, in a model's banks
+BANK = 1000  # number of contexts and of actions in a model's banks
 
 
 def check_rows(rows: RowSets, validation: RowSets, config: TrainConfig) -> None:
@@ -36,10 +36,11 @@ def check_rows(rows: RowSets, validation: RowSets, config: TrainConfig) -> None:
 
 
 def new_model(rows: RowSets, config: TrainConfig, run: int, started: bool = True) -> SequenceModel:
-    """Return an untrained model for ``rows``: fresh weights, a bank, and, if ``started``, the kind's own first fit."""
+    """Return an untrained model for ``rows``: fresh weights, a bank and, if ``started``, its kind's initial fit."""
     kind = preset_class(config.preset)
     rng = stream(config.seed, "training", run * (1 + config.epochs))
-    with torch.random.fork_rng(devices=[]):  # layers draw from torch's global generator: it is lent, and given back
+    # Layers draw from torch's global generator, whose state is restored afterwards.
+    with torch.random.fork_rng(devices=[]):
         torch.random.manual_seed(int(rng.integers(2**63)))
         model = kind(kind.config_class(**{**_data_sizes(kind, rows), **config.model}))
     picked = rng.choice(len(rows.contexts), min(BANK, len(rows.contexts)), replace=False)
@@ -55,7 +56,7 @@ def new_model(rows: RowSets, config: TrainConfig, run: int, started: bool = True
 
 
 def _data_sizes(kind: type[SequenceModel], rows: RowSets) -> dict[str, Any]:
-    """Return the part of a model's configuration that the rows decide, or raise if it cannot have their outcomes."""
+    """Return the part of a model's configuration that the rows determine; raise if it cannot have their outcomes."""
     sizes: dict[str, Any] = {"action_dim": rows.action_features.shape[1], "context_dim": rows.contexts.shape[1]}
     if "likelihood" in {entry.name for entry in fields(kind.config_class)}:
         sizes["likelihood"] = str(rows.likelihood)
@@ -65,7 +66,7 @@ def _data_sizes(kind: type[SequenceModel], rows: RowSets) -> dict[str, Any]:
 
 
 def complete_model(model: SequenceModel, rows: RowSets, config: TrainConfig) -> None:
-    """Give a trained model what it plays with beside its weights: a bank of action features, and the urn."""
+    """Add to a trained model what it needs in play besides its weights: a bank of action features, and the urn."""
     rng = stream(config.seed, "training", 0, "train")
     picked = rng.choice(len(rows), min(BANK, len(rows)), replace=False)
     model.action_bank = torch.from_numpy(rows.action_features[np.sort(picked)].copy())
@@ -77,6 +78,6 @@ def complete_model(model: SequenceModel, rows: RowSets, config: TrainConfig) -> 
 
 
 def _scaling(values: np.ndarray) -> Tensor:
-    """Return the mean of each column and the inverse of its standard deviation, (2, columns); 1 for a constant one."""
+    """Return the mean and inverse standard deviation of each column, (2, columns); the latter is 1 if constant."""
     mean, spread = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
     return torch.from_numpy(np.stack([mean, 1 / np.where(spread > 0, spread, 1)]).astype(np.float32))

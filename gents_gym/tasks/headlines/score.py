@@ -8,7 +8,7 @@ import numpy as np
 
 from gents_gym.checks import need
 
-# What a tagger of whole words must not meet: "won't" is two words, a possessive is none.
+# What a word tagger must not see: "won't" is two words, a possessive is not a word.
 CONTRACTIONS = [
     (re.compile(r"\bwon't\b"), "will not"),
     (re.compile(r"\bcan't\b"), "can not"),
@@ -27,7 +27,7 @@ DEICTIC = ("PRP", "WP", "VB", "MD", "RB", "WRB", "UH")  # pronouns, verbs, adver
 
 
 def sentiment(headlines: Sequence[str]) -> np.ndarray:
-    """Return VADER's compound scores, in [-1, 1]; without a word of its lexicon, a headline scores exactly 0."""
+    """Return VADER's compound scores, in [-1, 1]; a headline without a word of its lexicon scores exactly 0."""
     vader = need("vaderSentiment.vaderSentiment", "the sentiment score 'vader'", "news").SentimentIntensityAnalyzer()
     return np.array([vader.polarity_scores(text)["compound"] for text in headlines], np.float64)
 
@@ -36,8 +36,9 @@ def formality(headlines: Sequence[str]) -> np.ndarray:
     """Return the F-score of Heylighen and Dewaele, in [0, 100].
 
     F = (nouns + adjectives + prepositions + articles − pronouns − verbs − adverbs − interjections + 100) / 2, in
-    percent of all words. The tags are TextBlob's: a lexicon with rules, no trained model, so mistakes are the same
-    everywhere. Headlines are tagged in lower case, since in a title every word would look like a name.
+    percent of all words. The tags come from TextBlob, which uses a lexicon with rules and no trained model, so its
+    mistakes are the same everywhere. Headlines are tagged in lower case, because in a title every word would look like
+    a name.
     """
     tag = need("textblob.en", "the formality score 'f-score'", "news").tag
     with warnings.catch_warnings():
