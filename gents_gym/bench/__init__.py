@@ -1,1 +1,1 @@
-"""Benchmarks: nothing in, rates and the ratios between them out, all measured in one run."""
+"""Measures speed: rates and the ratios between them, all in one run."""

@@ -1,4 +1,4 @@
-"""All benchmarks in one run, and their table."""
+"""Runs all benchmarks and formats their table."""
 
 from gents_gym.bench.sb3 import measure_sb3
 from gents_gym.bench.startup import measure_startup
@@ -10,9 +10,9 @@ DEFAULT = Sizes()
 
 
 def run_benchmarks(sizes: Sizes = DEFAULT) -> dict[str, float | None]:
-    """Return the ratios by name, with the rates and times behind them; None where a library is absent."""
+    """Return the ratios by name, with the rates and times that they come from; None if a library is missing."""
     from gents_gym.bench.live import measure_live
-    from gents_gym.bench.training import measure_training  # torch and scikit-learn: heavy
+    from gents_gym.bench.training import measure_training  # imports torch and scikit-learn, which is slow
     from gents_gym.bench.ts_gen import measure_ts_gen
 
     parts = (measure_suite, measure_sb3, measure_ts_gen, measure_live, measure_training, measure_workers)

@@ -1,4 +1,4 @@
-"""What live use costs: the time of ``decide`` beside that of the bare agent, the commit and votes."""
+"""Measures the cost of live use: the time of ``decide`` compared with the bare agent, the commit and votes."""
 
 import tempfile
 import time
@@ -21,9 +21,9 @@ TRIED = 10  # decisions with votes that are timed
 def measure_live(sizes: Sizes) -> dict[str, float]:
     """Return 99 % quantiles by name, after each of the numbers of decisions in ``sizes.live``.
 
-    The ratio ``live_x_n_vs_bare`` is that of the processor's time for ``decide``, without the commit, over that for
-    ``act`` of the same agent outside; ``live_x_n_committed_vs_bare`` has the commit's too. The two take turns on the
-    same contexts. The times beside them, in milliseconds, are those of a clock, with waiting for the disk.
+    The ratio ``live_x_n_vs_bare`` is the processor time of ``decide``, without the commit, divided by that of ``act``
+    of the bare agent; ``live_x_n_committed_vs_bare`` includes the commit. The two take turns on the same contexts. The
+    times in milliseconds are wall-clock times, including waiting for the disk.
     """
     return {name: value for agent in AGENTS for name, value in _measure(agent, sizes).items()}
 
@@ -37,7 +37,7 @@ def _measure(name: str, sizes: Sizes) -> dict[str, float]:
             live.add(str(i), features)
         steps = _play(live, make_agent(AGENTS[name], model=MODEL), tasks)
         for n in sorted(sizes.live):
-            _sync(live, False)  # what is not timed need not wait for the disk
+            _sync(live, False)  # steps that are not timed need not wait for the disk
             for _ in range(done, n):
                 next(steps)
             _sync(live, True)
@@ -54,7 +54,7 @@ def _measure(name: str, sizes: Sizes) -> dict[str, float]:
 
 
 def _play(live: Live, agent: Any, tasks: Tasks) -> Iterator[dict[str, float]]:
-    """Play the agent bare and live in turn, and yield the seconds of each decision by clock."""
+    """Play the agent bare and live in turn, and yield the wall-clock seconds of each decision."""
     times: dict[str, float] = {}
     setattr(live._store, "write", _timed("commit", live._store.write, times))  # noqa: B010
     act, decide = _timed("bare", agent.act, times), _timed("decide", live.decide, times)
@@ -70,7 +70,7 @@ def _play(live: Live, agent: Any, tasks: Tasks) -> Iterator[dict[str, float]]:
 
 
 def _timed(name: str, work: Callable[..., Any], times: dict[str, float]) -> Callable[..., Any]:
-    """Return the same function; it notes the seconds of its latest call, by the clock and of the processor."""
+    """Return the same function, which records the wall-clock and processor seconds of its latest call."""
 
     def call(*given: Any, **options: Any) -> Any:
         clock, processor = time.perf_counter(), time.thread_time()
@@ -87,7 +87,7 @@ def _sync(live: Live, on: bool) -> None:
 
 
 def _votes(live: Live, tasks: Tasks) -> float:
-    """Return the processor's median seconds for choosing with votes; nothing is written."""
+    """Return the median processor seconds for choosing with votes; nothing is written."""
     stream, times, found = live._stream("main"), dict[str, float](), []
     choose = _timed("votes", stream.choose, times)
     for t in range(TRIED):

@@ -1,4 +1,4 @@
-"""The yardstick for TS-Gen: the paper's algorithm for one task, written down step by step."""
+"""The yardstick for TS-Gen: a plain implementation of the paper's algorithm for one task."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ from gents_gym.models.paper import PaperModel
 
 
 class PlainTSGen:
-    """TS-Gen with the paper's model and logistic policies: torch and scikit-learn as one would first reach for them.
+    """TS-Gen with the paper's model and logistic policies, written straightforwardly in torch and scikit-learn.
 
-    All actions of a row go through the head at once, and the statistics of what was observed are kept; with each row
-    they are computed again as the paper writes them, (XᵀX + I)^-1 and XᵀY. It is leaner than the paper's in one point:
-    a statistic that is repeated 100 times enters once, with the copies' weights summed.
+    All actions of a row go through the head at once, and the statistics of the observations are kept; with each row
+    they are computed again as in the paper, (XᵀX + I)^-1 and XᵀY. It saves work in one point: a statistic that the
+    paper repeats 100 times enters once, with the sum of the copies' weights.
     """
 
     def __init__(self, model: PaperModel, action_features: np.ndarray, horizon: int) -> None:
-        """Face one task with features (A, F)."""
+        """Start one task with features (A, F)."""
         self._model, self._horizon = model, horizon
         self._features = model.scale_features(torch.tensor(action_features))
         n_actions, size = len(action_features), model.size

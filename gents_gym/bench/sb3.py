@@ -1,4 +1,4 @@
-"""Environment steps per second while stable-baselines3's PPO collects its rollouts, bridged and not."""
+"""Measures environment steps per second while stable-baselines3's PPO collects rollouts, bridged or not."""
 
 import importlib.util
 import time
@@ -13,9 +13,9 @@ ID = "gents_gym/Synthetic-v0"
 
 
 def measure_sb3(sizes: Sizes) -> dict[str, float | None]:
-    """Return the ratio of the two, with the rates behind it; None where the library is absent.
+    """Return the ratio of the two, with the rates that it comes from; None if the library is missing.
 
-    Both have ``sizes.tasks`` environments; a rollout is one episode of each, its reset and its task's drawing included.
+    Both have ``sizes.tasks`` environments; a rollout is one episode of each, including its reset and drawing its task.
     """
     if importlib.util.find_spec("stable_baselines3") is None:
         return {"ppo_rollout_speedup": None}
@@ -38,7 +38,7 @@ def measure_sb3(sizes: Sizes) -> dict[str, float | None]:
 
 
 def _rollouts(envs: Any, horizon: int) -> Callable[[], float]:
-    """Steps per second of one rollout; the update behind it, one pass with one batch, is not timed."""
+    """Steps per second of one rollout; the update after it, one pass with one batch, is not timed."""
     from stable_baselines3 import PPO
     from stable_baselines3.common.callbacks import BaseCallback
 

@@ -1,4 +1,4 @@
-"""How long the package takes to import and the command line to answer, against Gymnasium's import."""
+"""Measures how long importing the package and starting the command line take, compared with importing Gymnasium."""
 
 import resource
 import subprocess
@@ -9,10 +9,11 @@ from gents_gym.bench.timing import Sizes, compete
 
 
 def measure_startup(sizes: Sizes) -> dict[str, float]:
-    """Return the ratios by name; lower is better. Each contestant is a new process, several times and in turn.
+    """Return the ratios by name; lower is better. Each contestant runs in new processes, several times and in turn.
 
     Imports are timed inside the process, without the interpreter's start. The command line is timed as a whole process,
-    beside one that imports Gymnasium. All times are the processor's, which other work on the machine disturbs least.
+    compared with one that imports Gymnasium. All times are processor times, which other work on the machine affects
+    least.
     """
     contestants = {
         "gymnasium": _importing("gymnasium"),

@@ -1,4 +1,4 @@
-"""Rates of the environments and of LinUCB, beside those of other libraries."""
+"""Measures rates of the environments and of LinUCB, compared with other libraries."""
 
 import importlib.util
 from collections.abc import Callable
@@ -18,7 +18,7 @@ MABWISER = "mabwiser_decisions_per_second"
 
 @dataclass(frozen=True)
 class LeanLinUCB:
-    """LinUCB for one task in plain NumPy, as lean as it goes: the yardstick for batching."""
+    """LinUCB for one task in plain NumPy, as fast as possible: the yardstick for batching."""
 
     n_actions: int
     size: int
@@ -40,7 +40,7 @@ class LeanLinUCB:
 
 
 def measure_suite(sizes: Sizes) -> dict[str, float | None]:
-    """Return the ratios by name, with the rates behind them; None where a library to compare with is absent."""
+    """Return the ratios by name, with the rates that they come from; None if a library is missing."""
     contestants: dict[str, Callable[[], float]] = {
         "vector_env_steps_per_second": _vector_env("gents_gym/Synthetic-v0", 500, sizes.tasks),
         "single_env_steps_per_second": _single_env("gents_gym/Synthetic-v0", 4 * 500),
@@ -66,7 +66,7 @@ def measure_suite(sizes: Sizes) -> dict[str, float | None]:
 
 
 def _vector_env(name: str, steps: int, n_tasks: int, **options: Any) -> Callable[[], float]:
-    """Steps of whole episodes, resets and the drawing of their tasks included."""
+    """Steps of whole episodes, including resets and drawing the tasks."""
     envs = gym.make_vec(name, num_envs=n_tasks, **options)
     observation, _ = envs.reset(seed=0)
     actions = np.random.default_rng(0).integers(envs.single_action_space.n, size=(steps, n_tasks))  # type: ignore[attr-defined]

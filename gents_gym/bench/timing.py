@@ -1,4 +1,4 @@
-"""How the benchmarks measure: sizes, and rates of work in several rounds."""
+"""Shared by the benchmarks: sizes, and rates of work over several rounds."""
 
 import time
 from collections.abc import Callable
@@ -9,18 +9,18 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured; the defaults are those that results are reported for."""
+    """How much is measured; results are reported for the defaults."""
 
-    rounds: int = 3  # every contestant runs so often, in turn; medians count
-    tasks: int = 256  # side by side, for environments and LinUCB
+    rounds: int = 3  # every contestant runs this often, in turn; medians count
+    tasks: int = 256  # tasks side by side, for environments and LinUCB
     trained: int = 500  # actions in the batch whose training is timed
     batch: int = 100  # tasks side by side, for TS-Gen
     horizon: int = 500  # T
-    decisions: int = 20  # that are timed
+    decisions: int = 20  # decisions that are timed
     evaluated: int = 200  # tasks of the comparison that two workers play
     starts: int = 7  # processes of each kind whose start is timed
     large: int = 500  # tasks side by side in the measurement of memory
-    live: tuple[int, ...] = (100, 1000)  # decisions made live before those that are timed
+    live: tuple[int, ...] = (100, 1000)  # live decisions before those that are timed
     timed: int = 200  # live decisions that are timed
 
 
@@ -47,7 +47,7 @@ def rate(work: Callable[[], Any], amount: int) -> float:
 
 
 def compete(contestants: dict[str, Callable[[], float]], rounds: int) -> Rates:
-    """Run every contestant in turn, so often, so that all meet the same state of the machine."""
+    """Run every contestant in turn, this often, so that all see the same state of the machine."""
     found: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(rounds):
         for name, contestant in contestants.items():

@@ -1,4 +1,4 @@
-"""Seconds that an epoch of training takes."""
+"""Measures the seconds of a training epoch."""
 
 import time
 
@@ -13,7 +13,7 @@ from gents_gym.training.loop import train
 
 
 def measure_training(sizes: Sizes) -> dict[str, float]:
-    """Return the seconds of an epoch on 10,000 actions, from one batch, and what the products alone would leave."""
+    """Return the seconds of an epoch on 10,000 actions, from one batch, and its ratio to the matrix products alone."""
     torch.set_num_threads(1)
     found = {}
     rows = RowSets.from_rows(make_tasks("synthetic").sample_actions(0, range(sizes.trained), 1000))

@@ -1,4 +1,4 @@
-"""TS-Gen's time and memory, beside those of straightforward implementations."""
+"""Measures TS-Gen's time and memory, compared with straightforward implementations."""
 
 import json
 import resource
@@ -27,7 +27,7 @@ SINGLE = 200  # decisions of one task that are timed
 
 
 def measure_ts_gen(sizes: Sizes) -> dict[str, float]:
-    """Return ratios by name, the milliseconds per decision behind them, memory, and how the cost grows."""
+    """Return ratios by name, the milliseconds per decision that they come from, memory, and how the cost grows."""
     torch.set_num_threads(1)
     batch, steps, horizon = sizes.batch, sizes.decisions, sizes.horizon
     contestants = {
@@ -65,9 +65,9 @@ def _tasks(n_tasks: int, horizon: int, n_actions: int = 10) -> Tasks:
 def _decisions(
     agent: TSGen | GenKG, n_tasks: int, steps: int, horizon: int, n_actions: int = 10, live: int | None = None
 ) -> Callable[[], float]:
-    """Decisions per second after the first one: every decision imputes and fits as many rows, so few show the rate.
+    """Decisions per second after the first; every decision imputes and fits as many rows, so a few show the rate.
 
-    With ``live``, so many of the actions are available at a time.
+    With ``live``, only this many actions are available at a time.
     """
     tasks = _tasks(n_tasks, horizon, n_actions)
     info = TaskInfo(tasks.action_features, n_actions, tasks.context_dim, horizon)
@@ -92,10 +92,10 @@ def _decisions(
 
 
 def _policies(sizes: Sizes) -> dict[str, float]:
-    """Return the time of a decision with other policies over that with logistic ones of the same width.
+    """Return the time of a decision with other policies relative to logistic ones of the same width.
 
-    The model has as many features of contexts as contexts have entries. Its weights are fresh, and its tables are as
-    linear in the ones as in the others.
+    The model has as many context features as contexts have entries. Its weights are untrained, so its tables are as
+    linear in the features as in the contexts.
     """
     model = FilterModel(FilterConfig(action_dim=2, context_dim=5, context_features=5))
     model.bank = torch.from_numpy(_tasks(2, sizes.horizon).contexts.reshape(-1, 5).copy())
@@ -123,7 +123,7 @@ def _plain(sizes: Sizes) -> Callable[[], float]:
 
 
 def _sklearn_mlp(sizes: Sizes) -> Callable[[], float]:
-    """One decision's fits: a network for each action, on a complete table."""
+    """The fits of one decision: a network for each action, on a complete table."""
     tasks = _tasks(1, sizes.horizon)
 
     def work() -> None:
@@ -145,7 +145,7 @@ def _generation(sizes: Sizes) -> Callable[[], float]:
 
 
 def _products(sizes: Sizes) -> Callable[[], float]:
-    """Rows per second of the paper model's matrix products alone, into buffers that are there already."""
+    """Rows per second of the paper model's matrix products alone, into preallocated buffers."""
     n_rows, shapes = sizes.batch * 10, [(37, 100), (100, 100), (100, 100), (100, 100), (100, 1)]
     made = [(torch.randn(n_rows, a), torch.randn(a, b), torch.empty(n_rows, b)) for a, b in shapes]
 
@@ -158,7 +158,7 @@ def _products(sizes: Sizes) -> Callable[[], float]:
 
 
 def measure_memory(sizes: Sizes) -> float:
-    """Return the peak memory in MiB of a process of its own that plays many tasks side by side."""
+    """Return the peak memory in MiB of a separate process that plays many tasks side by side."""
     script = f"from gents_gym.bench.ts_gen import play_large; play_large({sizes.large}, {sizes.horizon})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return float(json.loads(done.stdout))
@@ -174,12 +174,12 @@ def play_large(n_tasks: int, horizon: int) -> None:
 def _growth(sizes: Sizes) -> dict[str, float]:
     """Return milliseconds per decision against T, A, m and M, and the exponents of power laws fitted to them.
 
-    Also against the size of a pool of actions of which 20 are available at a time.
+    It also varies the size of a pool of actions of which 20 are available at a time.
     """
     n_tasks, steps, found = max(2, sizes.batch // 5), max(3, sizes.decisions // 2), {}
     base = sizes.horizon
-    few = max(1, sizes.batch // 20)  # whole tasks are played where the fits grow with what was observed
-    for samples in (1, 2):  # truncated tables compile kernels of their own
+    few = max(1, sizes.batch // 20)  # whole tasks are played if the fits grow with the observations
+    for samples in (1, 2):  # truncated tables compile separate kernels
         _decisions(TSGen(m=32, samples=samples), few, 4, base)()
     grids: dict[str, dict[int, Callable[[], float]]] = {
         "T": {t: _decisions(TSGen(), n_tasks, steps, t) for t in (base // 4, base // 2, base, 2 * base)},

@@ -1,4 +1,4 @@
-"""How much sooner several workers end an evaluation."""
+"""Measures how much faster an evaluation is with several workers."""
 
 import tempfile
 import time
@@ -11,7 +11,7 @@ AGENTS = ("ts-gen", "greedy", "linucb", "lints(prior=fitted)", "lints")
 
 
 def measure_workers(sizes: Sizes) -> dict[str, float]:
-    """Return how much sooner two workers end the comparison of agents than one, their start included."""
+    """Return the speedup of an evaluation with two workers over one, including their start."""
     config = EvaluationConfig(AGENTS, tasks=sizes.evaluated, block=max(1, sizes.evaluated // 10))
     seconds = []
     for workers in (1, 2):

@@ -16,8 +16,8 @@ from gents_gym.calibration.values import place_values
 from gents_gym.randomness import stream
 from gents_gym.types import Model, TaskDistribution, Truth
 
-ACTIONS = 250  # followed side by side
-TASKS = 25  # completed side by side
+ACTIONS = 250  # actions followed side by side
+TASKS = 25  # tasks completed side by side
 
 
 def calibrate(
@@ -30,10 +30,10 @@ def calibrate(
 
     Args:
         model: A model, or its name: a bundled model's id, a folder, ``package.module:Class``, or "exact". The exact
-            model is given the features that p* is about, hidden ones too.
-        distribution: What nature draws; its test split is used.
+            model receives the features that p* depends on, including hidden ones.
+        distribution: The task distribution; its test split is used.
         config: What to measure; None: the defaults.
-        on_block: Called with the blocks of work that are done and their number, for a progress bar.
+        on_block: Called with the number of finished blocks and the total, for a progress bar.
     """
     config = config or CalibrationConfig()
     found = check_calibration(model, distribution, config)
@@ -55,7 +55,7 @@ def _blocks(count: int, size: int) -> list[range]:
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    """What is measured of a model, block by block; what is drawn for action or task i depends on i alone."""
+    """Measures a model block by block; random numbers for action or task i depend only on i."""
 
     model: Model
     distribution: TaskDistribution

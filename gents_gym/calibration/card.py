@@ -19,14 +19,14 @@ HEADER = ("rows seen", "reliability error (by chance)", "loss, marginal", "loss,
 
 
 def header(found: Calibration) -> list[str]:
-    """Return the titles of :func:`table_rows`."""
+    """Return the column titles of :func:`table_rows`."""
     levels = " / ".join(f"{level:.0%}" for level in LEVELS).replace("%", "")
     covers = [f"{name}: {levels} % covers" for name in found.positions]
     return [*HEADER, *covers, *([f"p, {name}" for name in found.positions] if found.tested else [])]
 
 
 def table_rows(found: Calibration) -> list[list[str]]:
-    """Return the numbers as texts, a row for each number of observed rows."""
+    """Return the numbers as text, with a row for each number of observed rows."""
     return [_row(found, at) for at in range(len(found.steps))]
 
 
@@ -69,7 +69,7 @@ def _draw_reliability(panel: Axes, found: Calibration) -> None:
 
 
 def _draw_coverage(panel: Axes, found: Calibration, quantity: str) -> None:
-    """Draw the share that a central interval covers against its level, with what chance alone would give."""
+    """Draw the share that a central interval covers against its level, with the band expected by chance."""
     levels = np.linspace(0, 1, 101)
     spread = 1.96 * np.sqrt(levels * (1 - levels) / len(found.positions[quantity]))
     panel.fill_between(levels, levels - spread, levels + spread, color="grey", alpha=0.25, linewidth=0)
@@ -90,18 +90,18 @@ def _draw_losses(panel: Axes, found: Calibration) -> None:
 
 
 def check_card(folder: Path) -> None:
-    """Raise unless ``folder`` is a trained model's, with a card."""
+    """Raise unless ``folder`` holds a trained model with a card."""
     if not (folder / "config.json").is_file() or not (folder / "README.md").is_file():
         raise InputError(f"card needs models that are folders with config.json and README.md, got '{folder}'")
 
 
 def write_card(folder: Path, found: Calibration, source: str) -> None:
-    """Write the picture into a model's folder and the section into its card, in the place of an earlier one.
+    """Write the picture into a model's folder and the section into its card, replacing an earlier one.
 
     Args:
-        folder: The trained model's.
+        folder: The trained model's folder.
         found: The calibration.
-        source: What it was measured on.
+        source: The data that it was measured on.
     """
     check_card(folder)
     card = folder / "README.md"

@@ -1,4 +1,4 @@
-"""Holds what a calibration measures, and on how much data."""
+"""Defines what a calibration measures, and on how much data."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,27 +13,27 @@ class CalibrationConfig:
     """What is measured, all on the test split."""
 
     actions: int = 500
-    """Single actions whose rows are predicted, each in a task of its own."""
+    """Number of single actions whose rows are predicted, each in its own task."""
     tasks: int = 50
-    """Tasks whose tables are completed, for the fitted policy's value."""
+    """Number of tasks whose tables are completed, for the fitted policy's value."""
     draws: int = 39
-    """Completed tables behind an interval. Fewer than 39 make 95 % intervals reach beyond the outermost tables, and
+    """Completed tables per interval. With fewer than 39, 95 % intervals reach beyond the outermost tables, and
     cover by chance."""
     steps: tuple[int, ...] | None = None
-    """Observed rows after which the model is asked: of an action, or of a task that plays all actions at random. None:
-    those of 0, 10, 50 and 200 below the horizon."""
+    """Numbers of observed rows after which to measure: of an action, or of a task with random actions. None:
+    0, 10, 50 and 200, as far as they are below the horizon."""
     rows: int = 100
-    """Rows that an action's mean reward is over, held out and imputed ones alike."""
+    """Rows that an action's mean reward is averaged over, both held-out and imputed ones."""
     group: int = 10
-    """Rows of a group whose outcomes are predicted jointly."""
+    """Number of rows in a group, whose outcomes are predicted jointly."""
     policy: str | None = None
     """Policy class that is fitted to tables. None: logistic, or least-squares if outcomes are not 0 and 1."""
     contexts: str | None = None
-    """Where imagined contexts come from: bank, seen or given (the task's own). None: the model's default, as agents
-    have it."""
+    """Where imagined contexts come from: bank, seen or given (the task's own). None: the model's default, as for
+    agents."""
     sbc: Literal["auto", "yes", "no"] = "auto"
-    """Whether to test that ranks are uniform (simulation-based calibration), which needs a setting that publishes p*.
-    auto: if it does."""
+    """Whether to test that ranks are uniform (simulation-based calibration), which needs a setting with a known p*.
+    auto: if it is known."""
     seed: int = 0
     """Seed of rows, tasks and draws."""
 
@@ -50,7 +50,7 @@ class CalibrationConfig:
             raise InputError(f"steps must rise, and be at least one, got {self.steps}")
 
     def steps_below(self, horizon: int) -> tuple[int, ...]:
-        """Return the steps, or raise unless all lie below the horizon."""
+        """Return the steps, or raise unless all are below the horizon."""
         if self.steps is None:
             return tuple(step for step in STEPS if step < horizon)
         if self.steps[-1] >= horizon:

@@ -13,13 +13,13 @@ from gents_gym.types import ActionRows, Model, TaskInfo
 
 @dataclass(frozen=True, eq=False)
 class Followed:
-    """What N actions' rows showed, behind S numbers of observed rows, in groups of G rows.
+    """What the rows of N actions showed, after S numbers of observed rows, in groups of G rows.
 
     Attributes:
         one_step: Parameters of each row's outcome given all rows before it, (N, S, G, ...).
-        at_once: Parameters given the observed rows alone, not those of the group, (N, S, G, ...).
+        at_once: Parameters given only the observed rows, not those of the group, (N, S, G, ...).
         outcomes: (N, S, G).
-        placed: Of the mean reward of the rows held out, (N, S).
+        placed: Positions of the mean reward of the held-out rows, (N, S).
     """
 
     one_step: np.ndarray
@@ -29,14 +29,14 @@ class Followed:
 
     @classmethod
     def join(cls, parts: Sequence["Followed"]) -> "Followed":
-        """Return blocks of actions behind each other."""
+        """Concatenate blocks of actions."""
         names = ("one_step", "at_once", "outcomes")
         arrays = {name: np.concatenate([getattr(one, name) for one in parts]) for name in names}
         return cls(**arrays, placed=Placed.join([one.placed for one in parts]))
 
 
 def rows_needed(steps: Sequence[int], config: CalibrationConfig) -> int:
-    """Return how many rows of an action are looked at."""
+    """Return how many rows of an action are used."""
     return steps[-1] + max(config.rows, config.group)
 
 
@@ -48,7 +48,7 @@ def follow(
     config: CalibrationConfig,
     rngs: Sequence[np.random.Generator],
 ) -> Followed:
-    """Show a model the rows of N actions one after the other, and ask it after each number of ``steps``."""
+    """Show a model the rows of N actions one at a time, and query it after each number of ``steps``."""
     group, x, y = config.group, rows.contexts, rows.outcomes
     uniform: np.ndarray = np.stack([rng.random(len(steps)) for rng in rngs])  # (N, S)
     predictor = Predictor(model, info, rngs)

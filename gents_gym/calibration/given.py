@@ -24,11 +24,11 @@ from gents_gym.types import (
 
 
 def inform(data: Tasks | ActionRows, model: Any, truth: Truth | None, contexts: str | None) -> TaskInfo:
-    """Return what ``model`` may know of tasks, or of single actions, each as a task of its own.
+    """Return what ``model`` may know of tasks, or of single actions, each as its own task.
 
     Args:
         data: Tasks or rows of actions.
-        model: A model, or what names one; the exact one is given the features that p* is about.
+        model: A model or its name; the exact one receives the features that p* depends on.
         truth: p*, if it is known.
         contexts: Where imagined contexts come from; with "given" the model knows the contexts.
     """
@@ -56,7 +56,7 @@ def known_truth(distribution: TaskDistribution, config: CalibrationConfig) -> Tr
         return distribution.truth
     if config.sbc == "yes":
         rule = "sbc (simulation-based calibration) needs a setting that publishes its p*"
-        raise InputError(f"{rule}, got {distribution!r}: leave it at auto, or say no")
+        raise InputError(f"{rule}, got {distribution!r}: use auto or no")
     return None
 
 

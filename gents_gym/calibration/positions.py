@@ -1,4 +1,4 @@
-"""Ranks true quantities among draws of a posterior; the ranks are uniform if the posterior is right."""
+"""Ranks true quantities among draws of a posterior; the ranks are uniform if the posterior is correct."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from scipy.special import chdtrc
 
 from gents_gym.calibration.reliability import wilson
 
-LEVELS = (0.5, 0.8, 0.95)  # of central intervals
-BINS = 20  # of the test
-FEWEST = 5  # positions that a bin expects
+LEVELS = (0.5, 0.8, 0.95)  # levels of central intervals
+BINS = 20  # most bins of the test
+FEWEST = 5  # least expected positions per bin
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,15 +27,15 @@ class Placed:
 
     @classmethod
     def join(cls, parts: Sequence["Placed"]) -> "Placed":
-        """Return blocks behind each other."""
+        """Concatenate blocks."""
         return cls(*(np.concatenate([getattr(one, name) for one in parts]) for name in ("positions", "widths")))
 
 
 def place(truth: np.ndarray, draws: np.ndarray, uniform: np.ndarray) -> Placed:
-    """Return where each truth lies among its draws, (n,) in [0, 1).
+    """Return the position of each truth among its draws, (n,) in [0, 1).
 
     The rank of a truth that is exchangeable with its M draws takes each of M + 1 values equally often. A position is
-    the rank, ties broken at random, plus a random share of one rank, over M + 1: it is uniform whatever M is.
+    the rank, with ties broken at random, plus a uniform random number, divided by M + 1; it is uniform for every M.
 
     Args:
         truth: (n,).
@@ -63,5 +63,5 @@ def uniform_p(positions: np.ndarray) -> float:
 
 
 def joint_p(p_values: np.ndarray) -> float:
-    """Return one p value for several tests, however they depend on each other: the smallest times their number."""
+    """Return one p value for several tests, whatever their dependence: the smallest times their number."""
     return float(min(1.0, p_values.min() * p_values.size))

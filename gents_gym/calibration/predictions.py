@@ -36,12 +36,12 @@ class Predictor:
         """Start with empty histories.
 
         Args:
-            model: A model, or what names one.
+            model: A model or its name.
             info: What is known of N tasks with one action each.
             rngs: One generator per task.
         """
         self._likelihood, self._tasks, self._time = info.likelihood, np.arange(len(info)), 0
-        # The same random numbers for each reward: estimated probabilities then belong to one distribution.
+        # The same random numbers for each reward, so that estimated probabilities belong to one distribution.
         self._beliefs = [
             begin_belief(model, replace(info, reward_fn=reward), copy.deepcopy(rngs))[1]
             for reward in moments(info.likelihood)
@@ -70,7 +70,7 @@ class Predictor:
         self._time += 1
 
     def impute(self, context: np.ndarray, rows: int, draws: int, contexts: str | None) -> np.ndarray:
-        """Return outcomes of so many further rows, the first in the given contexts (N, D), drawn M times, (N, M, rows).
+        """Return outcomes of further rows, the first in the given contexts (N, D), drawn M times, (N, M, rows).
 
         They come from a copy of the belief, so predictions do not depend on them.
         """

@@ -10,7 +10,7 @@ from gents_gym.calibration.config import CalibrationConfig
 from gents_gym.calibration.positions import LEVELS, coverage, joint_p, uniform_p
 from gents_gym.calibration.reliability import Reliability
 
-ALPHA = 0.01  # of the joint test
+ALPHA = 0.01  # level of the joint test
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,12 +19,13 @@ class Calibration:
 
     Attributes:
         steps: The numbers of observed rows, S of them.
-        reliability: Of one-step predictions in the group of rows behind each step.
+        reliability: Reliability of one-step predictions in the group of rows after each step.
         losses: Nats per row of groups of rows, (N, S): "marginal", each row predicted on its own, and "joint".
-        positions: Of the true value among completed tables', (n, S): of "mean reward" and "policy value".
+        positions: Positions of the true value among those of completed tables, (n, S), for "mean reward" and "policy
+            value".
         widths: The mean width of the central 80 % intervals, (S,), by the same names.
         tested: Whether p* is known, so that positions are tested.
-        config: What was asked for.
+        config: The options.
     """
 
     steps: tuple[int, ...]
@@ -38,7 +39,7 @@ class Calibration:
     def loss(self, name: str, at: int) -> tuple[float, float]:
         """Return the mean of the "marginal" or "joint" loss at step number ``at``, and its standard error."""
         values = self.losses[name][:, at]
-        with np.errstate(invalid="ignore"):  # an outcome that the model held impossible has an infinite loss
+        with np.errstate(invalid="ignore"):  # an outcome with predicted probability 0 has an infinite loss
             return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
     def coverage(self, name: str, at: int) -> dict[float, tuple[float, float, float]]:
@@ -56,7 +57,7 @@ class Calibration:
 
     @property
     def verdict(self) -> str:
-        """What the joint test says."""
+        """The verdict of the joint test."""
         if self.joint_p is None:
             return "p* is not known: ranks are not tested"
         n_tests = len(self.positions) * len(self.steps)
@@ -83,7 +84,7 @@ class Calibration:
 
 
 def _plain(value: Any) -> Any:
-    """Return ``value`` with arrays and tuples as lists, and numbers as JSON holds them."""
+    """Return ``value`` with arrays and tuples as lists, and with numbers that JSON can hold."""
     if isinstance(value, dict):
         return {key: _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple | np.ndarray):

@@ -1,4 +1,4 @@
-"""Measures reliability: how often an outcome happened that was predicted with a given probability."""
+"""Measures reliability: how often outcomes happen that are predicted with a given probability."""
 
 from dataclasses import dataclass
 
@@ -14,10 +14,11 @@ FOLDED = np.sqrt(2 / np.pi)  # E|X| of a standard normal
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Shares that were predicted and observed, in bins.
+    """Predicted and observed shares, in bins.
 
-    Bins are of predicted probabilities: of 1 for binary outcomes, of each category for categorical ones. For Gaussian
-    outcomes they are levels: ``observed`` is the share of outcomes below the predicted quantile of that level.
+    Bins are intervals of predicted probabilities: of outcome 1 for binary outcomes, of each category for categorical
+    ones. For Gaussian outcomes they are levels: ``observed`` is the share of outcomes below the predicted quantile of
+    that level.
     """
 
     predicted: np.ndarray  # (bins,)
@@ -25,8 +26,8 @@ class Reliability:
     low: np.ndarray  # of the 95 % interval of the share, (bins,)
     high: np.ndarray  # (bins,)
     counts: np.ndarray  # predictions in a bin, (bins,)
-    error: float  # the mean distance between predicted and observed share, by count
-    chance: float  # what a calibrated model's error is on average, from the noise of so many outcomes
+    error: float  # the mean distance between predicted and observed share, weighted by count
+    chance: float  # the average error of a calibrated model, from the noise of as many outcomes
 
 
 def measure_reliability(likelihood: Likelihood, parameters: np.ndarray, outcomes: np.ndarray) -> Reliability:
@@ -34,7 +35,7 @@ def measure_reliability(likelihood: Likelihood, parameters: np.ndarray, outcomes
 
     Args:
         likelihood: What an outcome is.
-        parameters: Of the predicted distributions, (n, ...).
+        parameters: Parameters of the predicted distributions, (n, ...).
         outcomes: (n,).
     """
     if isinstance(likelihood, Gaussian):
@@ -61,7 +62,7 @@ def bin_events(probabilities: np.ndarray, happened: np.ndarray, bins: int = BINS
 
 
 def bin_levels(positions: np.ndarray, bins: int = BINS) -> Reliability:
-    """Return the reliability of quantiles, from the predicted probabilities (n,) of what lies below the outcomes."""
+    """Return the reliability of quantiles, from the predicted probabilities (n,) of values below the outcomes."""
     levels = np.arange(1, bins) / bins
     counts = np.full(len(levels), len(positions))
     seen = (positions <= levels[:, None]).sum(axis=1)
@@ -71,7 +72,7 @@ def bin_levels(positions: np.ndarray, bins: int = BINS) -> Reliability:
 
 
 def wilson(hits: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return Wilson's 95 % interval of a share, elementwise."""
+    """Return Wilson's 95 % interval for a share, elementwise."""
     square = NORMAL**2
     centre = (hits + square / 2) / (counts + square)
     half = NORMAL / (counts + square) * np.sqrt(hits * (counts - hits) / counts + square / 4)

@@ -1,4 +1,4 @@
-"""Compares values of policies fitted to completed tables with that of the policy fitted to the true table."""
+"""Compares the values of policies fitted to completed tables with that of the policy fitted to the true table."""
 
 from collections.abc import Sequence
 
@@ -28,9 +28,9 @@ def place_values(
     contexts: str | None,
     rngs: Sequence[np.random.Generator],
 ) -> Placed:
-    """Return where the true table's value lies among M completed tables' values, after each number of decisions.
+    """Return the position of the true table's value among M completed tables' values, after each number of decisions.
 
-    Decisions so far were uniformly random, so their outcomes say the same of every action.
+    Decisions so far were uniformly random, so every action is observed equally well.
 
     Args:
         model: The model.

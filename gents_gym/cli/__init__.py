@@ -1,4 +1,4 @@
-"""The command line ``gents-gym``; nobody imports it."""
+"""The command line ``gents-gym``; nothing imports it."""
 
 import sys
 
@@ -10,6 +10,6 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(f"gents-gym {gents_gym.__version__}")
         return
-    from gents_gym.cli.program import run  # all commands and what they need: heavy
+    from gents_gym.cli.program import run  # imports all commands and their dependencies, which is slow
 
     run()

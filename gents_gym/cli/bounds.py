@@ -1,4 +1,4 @@
-"""The command that puts the paper's bounds beside what they bound: bounds."""
+"""The command ``bounds``, which compares the paper's bounds with what they bound."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -17,35 +17,35 @@ if TYPE_CHECKING:
 
 Size = tuple[int, int, int]  # T, A, d
 COUNTED = (
-    "Theorem 2's penalty counts the loss of outcomes given contexts. Models draw contexts from a bank: against\n"
-    "Gaussian contexts the divergence of whole tasks is infinite, and so is the penalty as it is printed."
+    "Theorem 2's penalty uses the loss of outcomes given contexts. Models draw contexts from a bank: against\n"
+    "Gaussian contexts the divergence of whole tasks is infinite, and so is the penalty as printed in the paper."
 )
 
 
 @dataclass(frozen=True)
 class MeasureBounds:
-    """Print the paper's regret bounds beside what they bound, measured with the exact posterior."""
+    """Print the paper's regret bounds next to what they bound, measured with the exact posterior."""
 
     env: str = "gents_gym/Synthetic-v0"
-    """Environment that publishes its truth, with outcomes 0 and 1; agent and oracle have logistic policies."""
+    """Environment with a known p* and outcomes 0 and 1; agent and oracle use logistic policies."""
     models: tuple[str, ...] = ("paper", "filter")
     """Models whose loss gap, actions and regret are measured: presets, bundled models or folders."""
     horizons: tuple[int, ...] = ()
-    """Horizons T to compare; none: a quarter, a half and the whole of the environment's, above the dimension."""
+    """Horizons T to compare; none: a quarter, a half and all of the environment's, if above the dimension."""
     actions: tuple[int, ...] = ()
-    """Numbers of actions A to compare, at the environment's horizon; none: 2, a half of the environment's, and all."""
+    """Numbers of actions A to compare, at the environment's horizon; none: 2, half and all of the environment's."""
     dimension: int | None = None
     """Natarajan dimension d of the policy class; none: actions times (context size + 1)."""
     tasks: int = 10
     """Tasks of the test split to play."""
     draws: int = 60
-    """Completed tables of each task, model and step; of p* twice as many."""
+    """Completed tables for each task, model and step; twice as many for p*."""
     loss_actions: int = 200
-    """Single actions whose rows the losses are measured on."""
+    """Number of single actions to measure losses on."""
     results: tuple[Path, ...] = ()
-    """Folders of evaluate, whose regrets are printed beside the bounds."""
+    """Folders written by evaluate, whose regrets are printed next to the bounds."""
     measured: bool = True
-    """Whether to measure; without it the bounds are printed by formula alone."""
+    """Whether to measure; otherwise only the formulas are evaluated."""
     seed: int = 0
     """Seed of tasks and agents."""
     out: Path | None = None
@@ -121,7 +121,7 @@ class MeasureBounds:
         }
 
     def _result_rows(self, found: Any) -> list[str]:
-        """Return a line for each agent of an evaluation: measured regret per period beside Theorem 1."""
+        """Return a line for each agent of an evaluation: its regret per period next to Theorem 1."""
         from gents_gym.theory.estimates import estimate
         from gents_gym.theory.study import bound_point
 
@@ -138,7 +138,7 @@ class MeasureBounds:
 
 
 def verdict(point: "Point") -> str:
-    """Return the line that says whether Theorem 1 says anything."""
+    """Return the line that says whether Theorem 1 is vacuous."""
     where = f"at T={point.horizon}, A={point.n_actions}, d={point.dimension}"
     size = f"{point.perfect:.2f} per decision, with Proposition 2's entropy of {point.entropy:.0f} nats"
     end = f"it is below 1 from T={point.bites:,} on"

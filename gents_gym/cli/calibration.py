@@ -1,4 +1,4 @@
-"""The command that measures how far models' posteriors can be trusted: calibration."""
+"""The command ``calibration``, which measures how far models' posteriors can be trusted."""
 
 import json
 from dataclasses import dataclass, field
@@ -20,14 +20,14 @@ class Calibrate:
     """Measure models' calibration on the test split: reliability, coverage of intervals, joint losses, ranks."""
 
     models: tuple[str, ...] = ("synthetic-filter",)
-    """Bundled models, folders, or package.module:Class with options behind it; "exact" is p* itself."""
+    """Bundled models, folders, or package.module:Class, optionally with options; "exact" is p* itself."""
     env: str = "gents_gym/Synthetic-v0"
-    """Environment whose test split is predicted, with options behind it."""
+    """Environment whose test split is predicted, optionally with options."""
     config: OmitArgPrefixes[CalibrationConfig] = field(default_factory=CalibrationConfig)
     out: Path | None = None
     """A new or empty folder for calibration.png and calibration.json."""
     card: bool = False
-    """Write each model's numbers and picture into its folder and card, too; all models must be folders."""
+    """Also write each model's numbers and picture into its folder and card; all models must be folders."""
 
     def run(self) -> None:
         """Measure, print, write."""
@@ -59,7 +59,7 @@ class Calibrate:
                 print(f"written to {name}: README.md, {PICTURE}")
 
     def _models(self, distribution: TaskDistribution) -> dict[str, Any]:
-        """Return the models, each checked before anything is measured."""
+        """Return the models, all checked before anything is measured."""
         from gents_gym.calibration.card import check_card
         from gents_gym.calibration.given import check_calibration
 

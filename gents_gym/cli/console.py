@@ -1,4 +1,4 @@
-"""What commands show on a terminal; rich is imported when something is shown."""
+"""Shows tables and progress on a terminal; rich is imported only when something is shown."""
 
 import sys
 import threading
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def print_wide(table: "Table") -> None:
-    """Print a table; a terminal that is too narrow wraps the lines, where rich would cut the numbers."""
+    """Print a table; a narrow terminal wraps its lines, because rich would cut off numbers."""
     from rich.console import Console
 
     console = Console()
@@ -22,9 +22,9 @@ def print_wide(table: "Table") -> None:
 
 
 def progress_bar(counted: bool = True) -> "Progress":
-    """Return a progress bar with the time left, on a terminal alone; it vanishes when the work is done.
+    """Return a progress bar with the time left, shown only on a terminal and removed when the work is done.
 
-    With ``counted`` it shows how many of how many are over.
+    With ``counted`` it shows the number of finished items and the total.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -35,38 +35,38 @@ def progress_bar(counted: bool = True) -> "Progress":
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
-FIRST, EVERY = 30.0, 30.0  # seconds until the first line where there is no terminal, and between two of them
-ENOUGH = 0.03  # of the work, after the first part of it: less says nothing about the time left
+FIRST, EVERY = 30.0, 30.0  # without a terminal: seconds until the first line, and between two lines
+ENOUGH = 0.03  # share of the work, after its first part, that an estimate of the time left needs
 
 
 class Meter:
-    """Shows how far a command is: by a bar on a terminal, elsewhere by a line now and then."""
+    """Shows the progress of a command: a bar on a terminal, otherwise a line now and then."""
 
     def __init__(self, progress: "Progress") -> None:
-        """Show by ``progress``, or by lines if it is disabled."""
+        """Show progress in ``progress``, or as lines if that is disabled."""
         self._progress, self._log = progress, LineLog(progress.disable)
         self._bar = progress.add_task("starting", total=1.0)
         self._text, self._share, self._began = "starting", 0.0, time.monotonic()
-        self._first: tuple[float, float] | None = None  # when anything was over, and what share: start-up is no rate
+        self._first: tuple[float, float] | None = None  # time and share when the first part was done; start-up does not count
 
     def show(self, text: str, share: float | None = None) -> None:
-        """Take what is done now, and the share of the work that is over."""
+        """Update the current activity and the share of the work done."""
         self._text, self._share = text, self._share if share is None else share
         if self._first is None and self._share > 0:
             self._first = time.monotonic(), self._share
         self._progress.update(self._bar, description=text, completed=self._share)
 
     def say(self, line: str) -> None:
-        """Print a line at once, where there is no bar."""
+        """Print a line at once if there is no bar."""
         self._log(line)
 
     def line(self) -> None:
-        """Print how far it is, where there is no bar."""
+        """Print the progress if there is no bar."""
         now = time.monotonic()
         self._log(f"gents-gym: {self._text}, after {_duration(now - self._began)}{self._left(now)}")
 
     def _left(self, now: float) -> str:
-        """Return how long the rest takes, in words; nothing until enough is over to say it."""
+        """Return the time left as text; an empty text until enough is done for an estimate."""
         since, share = self._first or (now, self._share)
         if self._share - share < ENOUGH or self._share >= 1:
             return ""
@@ -75,7 +75,7 @@ class Meter:
 
 @contextmanager
 def meter() -> Iterator[Meter]:
-    """Yield a meter; it vanishes when the work is done."""
+    """Yield a meter; it is removed when the work is done."""
     with progress_bar(counted=False) as progress:
         shown, over = Meter(progress), threading.Event()
 
@@ -102,7 +102,7 @@ def _duration(seconds: float) -> str:
 
 
 class LineLog:
-    """Prints lines where no progress bar is shown, as in a log file; one that repeats the last is left out."""
+    """Prints lines if there is no progress bar, as in a log file; repeated lines are skipped."""
 
     def __init__(self, enabled: bool) -> None:
         """Print if ``enabled``."""

@@ -1,4 +1,4 @@
-"""The command about logs: data check."""
+"""The command ``data check``, which checks logs."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,7 @@ from gents_gym.logs.roles import Roles
 
 @dataclass(frozen=True)
 class Data:
-    """Say what a log has and what is odd about it; nothing is written."""
+    """Report what a log contains and what is odd about it; nothing is written."""
 
     verb: Positional[Literal["check"]]
     """What to do: check."""
@@ -19,7 +19,7 @@ class Data:
     """A CSV or Parquet file with a row for each decision."""
     roles: OmitArgPrefixes[Roles] = field(default_factory=Roles)
     action_table: Path | None = None
-    """A file of the same kinds with a row for each action, which has the action features."""
+    """A CSV or Parquet file with a row for each action and its features."""
 
     def run(self) -> None:
         """Check and print."""
@@ -28,5 +28,5 @@ class Data:
         has, odd = check_data(self.file, self.roles, self.action_table)
         print("\n".join(has))
         if not self.roles:
-            print("no roles are named: with --action, --outcome, --context and so on, their columns are checked too")
+            print("no roles are given: name columns by --action, --outcome, --context and so on to check them too")
         print("\n".join(odd) if odd else "nothing odd was found")

@@ -1,4 +1,4 @@
-"""The command that trains a small network to play as a slower agent does."""
+"""The command ``distill``, which trains a small network to play as a slower agent does."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,10 +11,10 @@ from gents_gym.tuning.distill_config import DistillConfig
 
 @dataclass(frozen=True)
 class Distill:
-    """Train a network to play as an agent does, on tasks that a model imagines; distilled(path=...) plays it."""
+    """Train a network to play as an agent does, on tasks that a model imagines; play it as distilled(path=...)."""
 
     out: Path
-    """Folder for the network and its card: a new one, or one of this command, which is replaced."""
+    """Folder for the network and its card: a new one, or one that this command wrote, which is replaced."""
     config: OmitArgPrefixes[DistillConfig] = field(default_factory=DistillConfig)
 
     def run(self) -> None:
@@ -24,4 +24,4 @@ class Distill:
         with meter() as shown:
             _, found = distill(self.config, self.out, on_progress=shown.show)
         print(card(self.config, found))
-        print(f"written to {self.out}; play it by --agents \"distilled(path='{self.out}')\"")
+        print(f"written to {self.out}; play it with --agents \"distilled(path='{self.out}')\"")

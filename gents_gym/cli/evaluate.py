@@ -1,4 +1,4 @@
-"""The commands that play and show: evaluate, report, compare, reproduce; each imports what it needs when it runs."""
+"""The commands evaluate, report, compare and reproduce; each imports what it needs when it runs."""
 
 import sys
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ class Evaluate:
 
     config: OmitArgPrefixes[EvaluationConfig]
     out: Path
-    """Folder for the results: new or empty, or that of the same run, of which only what is missing is played."""
+    """Folder for the results: new or empty, or from the same run, which then continues with what is missing."""
     workers: int | None = None
     """Cells played at once; none: one per core. Results do not depend on it."""
     backend: Literal["local", "ray", "dask"] = "local"
-    """Who plays: processes on this machine, or a Ray or Dask cluster."""
+    """Where to play: in processes on this machine, or on a Ray or Dask cluster."""
     address: str | None = None
-    """Of a running Ray cluster or Dask scheduler; none: one is started on this machine."""
+    """Address of a running Ray cluster or Dask scheduler; none: one is started on this machine."""
 
     only: bool = False
     """Show only the agents named here; otherwise the table and the figure show all that the folder holds."""
@@ -76,28 +76,28 @@ def _check_regrets(regrets: tuple[str, ...]) -> None:
 
 
 def _left_out(found: "Evaluation", named: tuple[str, ...]) -> list[str]:
-    """Return a line for each agent of the folder that is not shown, because this command did not name it."""
+    """Return a line for each agent of the folder that is not shown because it still has tasks to play."""
     pairs = dict.fromkeys(cell.pair for cell in found.missing if cell.agent not in named)
     tasks = found.manifest["tasks"]
-    return [f"{agent} has not played all {tasks} tasks of {env}: name it, to play them" for env, agent in pairs]
+    return [f"{agent} has not played all {tasks} tasks of {env}: name it to play them" for env, agent in pairs]
 
 
 @dataclass(frozen=True)
 class Report:
-    """Write the report of an evaluation: a page that is read offline, tables, figures and paired comparisons."""
+    """Write the report of an evaluation: an offline page with tables, figures and paired comparisons."""
 
     out: Positional[Path]
-    """Folder that evaluate has written to."""
+    """Folder that evaluate wrote."""
     to: Path | None = None
-    """Folder for the report: new or empty, or with an earlier report; none: report in that of the evaluation."""
+    """Folder for the report: new or empty, or with an earlier report; none: the subfolder report of the evaluation."""
     title: str | None = None
     """Title of the page and of the figures; none: the environment."""
     names: tuple[str, ...] = ()
-    """What agents are called, each AGENT=NAME: "ts-gen(model=synthetic-filter)=TS-Gen"."""
+    """Display names of agents, each AGENT=NAME: "ts-gen(model=synthetic-filter)=TS-Gen"."""
     only: tuple[str, ...] = ()
-    """Agents to show, in this order; none: all that have played all their tasks."""
+    """Agents to show, in this order; none: all agents that have played all their tasks."""
     baseline: str | None = None
-    """Agent that the lift of rewards is measured against; none: random if it has played, else the least reward's."""
+    """Agent that the lift of rewards is measured against; none: random if it was played, else the worst agent."""
     regret: tuple[str, ...] = ()
     """Panels of the figures: oracle, expected, best, reward, or all; none: the regret that matters most."""
 
@@ -117,15 +117,15 @@ class Report:
 
 @dataclass(frozen=True)
 class Compare:
-    """Compare agents of two folders of evaluations: task by task where the tasks are the same, else unpaired."""
+    """Compare agents of two evaluation folders: task by task if the tasks are the same, otherwise unpaired."""
 
     first: Positional[Path]
-    """Folder that evaluate has written to."""
+    """Folder that evaluate wrote."""
     second: Positional[Path]
-    """Another one; an environment must be in both."""
+    """Another such folder; both must share an environment."""
     agents: tuple[str, ...] = ()
-    """One agent, which is in both folders, or two: the first folder's and the second's; none: every agent that is in
-    both folders, or, if there is none, every one of the first against every one of the second."""
+    """One agent that is in both folders, or two: one of the first folder and one of the second; none: every agent in
+    both folders or, if there is none, every pair of agents."""
     measure: str | None = None
     """oracle, expected, best or reward; none: the regret that matters most."""
 
@@ -148,14 +148,14 @@ class Reproduce:
     scale: Literal["small", "paper"] = "small"
     """small: minutes on two cores; paper: 500 tasks of 500 decisions."""
     corpus: Path | None = None
-    """With the setting news: a folder that `news prepare` wrote; models that are missing are trained on it."""
+    """For the setting news: a folder that `news prepare` wrote; missing models are trained on it."""
     seed: int = 0
     """Seed of the tasks and of the agents' randomness."""
     models: tuple[str, ...] = ()
     """Bundled models or folders to play on; none: the bundled ones, or those trained on the corpus."""
     out: Path | None = None
-    """Folder; none: results/reproduce-SETTING-SCALE, with the corpus and the seed behind it, if they are given.
-    Experiments that share it share what they play; an interrupted one goes on."""
+    """Folder; none: results/reproduce-SETTING-SCALE, followed by the corpus and the seed if they are given.
+    Experiments in the same folder share what they play; an interrupted one continues."""
     workers: int | None = None
     """Blocks of tasks played at once; none: one per core."""
     regret: tuple[str, ...] = ()
@@ -163,7 +163,7 @@ class Reproduce:
 
     @property
     def folder(self) -> Path:
-        """The folder that is filled."""
+        """The output folder."""
         behind = [] if self.corpus is None else [self.corpus.name]
         behind += [f"seed{self.seed}"] if self.seed else []
         return self.out or Path("results") / "-".join(["reproduce", self.setting, self.scale, *behind])

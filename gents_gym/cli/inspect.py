@@ -1,4 +1,4 @@
-"""The command that shows what is believed, decision by decision: inspect."""
+"""The command ``inspect``, which shows the belief behind each decision of one task."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +11,9 @@ class Inspect:
     """Play one task and write a page that steps through it: the table, the predictions, the policy, the action."""
 
     env: str = "gents_gym/Synthetic-v0"
-    """Environment, options behind it."""
+    """Environment, optionally with options."""
     agent: str = "ts-gen"
-    """Agent, options behind it: "ts-gen(m=64)"."""
+    """Agent, optionally with options: "ts-gen(m=64)"."""
     task: int = 0
     """Number of the task in the test stream."""
     seed: int = 0
@@ -21,15 +21,15 @@ class Inspect:
     steps: int | None = None
     """Decisions to play; none: 40, or the horizon if that is shorter."""
     model: str | None = None
-    """Model whose belief is shown, for agents without one of their own; none: the agent's."""
+    """Model whose belief is shown, for agents without a model; none: the agent's own."""
     dims: tuple[int, int] | None = None
-    """Two entries of the context, from 0: the axes of the policy's map; none: the first two."""
+    """Two context entries, counted from 0, as axes of the policy map; none: the first two."""
     draws: int = 8
-    """Completed tables behind the shades of missing cells."""
+    """Completed tables that the shades of missing cells are based on."""
     truth: bool = False
-    """Show what no agent may know: true outcomes of missing cells and true mean rewards."""
+    """Also show what is hidden from agents: true outcomes of missing cells and true mean rewards."""
     out: Path = Path("inspection.html")
-    """File to write; an earlier inspection's is replaced, any other file is refused."""
+    """File to write; an earlier inspection is replaced, any other file is refused."""
 
     def run(self) -> None:
         """Check, play, record, write."""

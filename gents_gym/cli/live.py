@@ -1,4 +1,4 @@
-"""The command about live use: live export."""
+"""The command ``live export``, which writes the decisions of a live store as a log."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from gents_gym.files import new_file, write_whole
 
 @dataclass(frozen=True)
 class LiveExport:
-    """Write the decisions of a live store as a log, a Parquet file; the store may be in use meanwhile."""
+    """Write the decisions of a live store as a log, a Parquet file; the store may be in use at the same time."""
 
     verb: Positional[Literal["export"]]
     """What to do: export."""

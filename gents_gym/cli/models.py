@@ -1,4 +1,4 @@
-"""The command that compares sequence models: losses."""
+"""The command ``losses``, which compares sequence models."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,21 +13,21 @@ from gents_gym.files import new_file, write_whole
 
 @dataclass(frozen=True)
 class MeasureLosses:
-    """Print models' held-out losses on the same rows of the test split, beside the exact p*."""
+    """Print models' held-out losses on the same rows of the test split, next to that of the exact p*."""
 
     models: tuple[str, ...] = ("synthetic-paper", "synthetic-filter", "exact")
-    """Bundled models, folders, or package.module:Class(folder=...); "exact" is p* itself, of the synthetic or the news
+    """Bundled models, folders, or package.module:Class(folder=...); "exact" is p* itself, for the synthetic or the news
     setting, in closed form for Gaussian outcomes and by importance sampling for others."""
     kind: str | None = None
-    """Class of the folders among the models, package.module:Class, if its kind is not registered."""
+    """Class of models given as folders, package.module:Class, if their kind is not registered."""
     env: str = "gents_gym/Synthetic-v0"
     """Environment whose test split is predicted."""
     actions: int = 2000
-    """Single actions to predict."""
+    """Number of single actions to predict."""
     seed: int = 0
     """Seed of the rows."""
     blind: str | None = None
-    """One of the models, which sees no action features: what share of its distance to "exact" do the others close?"""
+    """One of the models, which sees no action features; prints the share of its gap to "exact" that others close."""
     out: Path | None = None
     """A new PNG file for the losses by step."""
 
@@ -42,7 +42,7 @@ class MeasureLosses:
             raise InputError("models must name at least one model, got none")
         if self.blind is not None and (self.blind == "exact" or not {self.blind, "exact"} <= {*self.models}):
             told = f"{self.blind!r} of {', '.join(self.models)}"
-            raise InputError(f"blind must be one of the models beside 'exact', which must be one too, got {told}")
+            raise InputError(f"blind must be one of the models, and 'exact' another, got {told}")
         distribution = env_distribution(self.env)
         bundled = bundled_models()
 

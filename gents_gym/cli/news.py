@@ -1,4 +1,4 @@
-"""The commands about headlines: news prepare, news invent; what they need is imported when they run."""
+"""The commands ``news prepare`` and ``news invent``, about headlines; their imports happen when they run."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from gents_gym.cli.console import progress_bar
 from gents_gym.files import check_target, new_file, write_whole
 from gents_gym.tasks.headlines.config import PrepareConfig
 
-LOW_R2 = 0.2  # of a score from the embeddings: below it, agents can read little from a headline
+LOW_R2 = 0.2  # R² of a score from the embeddings: below it, agents can learn little from a headline
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class NewsInvent:
 
 @dataclass(frozen=True)
 class NewsPrepare:
-    """Make a corpus for gents_gym/News-v0 from a file of headlines; a killed run goes on when started again."""
+    """Make a corpus for gents_gym/News-v0 from a file of headlines; run it again to continue after an interruption."""
 
     config: OmitArgPrefixes[PrepareConfig]
     out: Path
-    """Folder for the corpus; new or empty, or that of an unfinished run of the same command, which goes on."""
+    """Folder for the corpus; new or empty, or that of an unfinished run of the same command, which continues."""
 
     def run(self) -> None:
-        """Prepare and tell what was made."""
+        """Prepare, and print what was made."""
         from gents_gym.tasks.headlines.prepare import prepare
 
         check_target("out", self.out)
@@ -59,12 +59,12 @@ class NewsPrepare:
             same = f"{100 * found['share_of_commonest_value']:.0f} % have the same value"
             print(f"{name}: {same}, held-out R² {found['ridge_r2']:.2f} from {told['dimensions']} embedding dimensions")
             if found["ridge_r2"] < LOW_R2:
-                print(f"  the embeddings say little of {name}: {self._remedy(name)}")
+                print(f"  the embeddings say little about {name}: {self._remedy(name)}")
         print(f'written to {self.out}: gym.make("gents_gym/News-v0", corpus="{self.out}")')
         print(f'a model of it: gents-gym train --env "gents_gym/News-v0(corpus={self.out})" --out MODEL')
 
     def _remedy(self, name: str) -> str:
-        """Return what to do about a score that the embeddings predict badly."""
+        """Return advice for a score that the embeddings predict badly."""
         if self.config.space is not None:
             return f"prepare the corpus without --space {self.config.space} and train a model on it"
         fewer = "" if self.config.dimensions is None else "more --dimensions, "

@@ -1,4 +1,4 @@
-"""The command that answers from a log what other agents would have earned: offline."""
+"""The command ``offline``, which estimates from a log what other agents would have earned."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,25 +15,25 @@ from gents_gym.offline.config import OfflineConfig
 
 @dataclass(frozen=True)
 class Offline:
-    """Answer from a log what other agents would have earned, with intervals and what can be concluded."""
+    """Estimate from a log what other agents would have earned, with intervals and conclusions."""
 
     data: Path
     """A log, a CSV or Parquet file with a row for each decision."""
     agents: tuple[str, ...]
-    """Agents, options behind them: "ts-gen(m=100)". Those on a model get --model; TS-Gen imputes 64 rows by default."""
+    """Agents, optionally with options: "ts-gen(m=100)". Some need --model; TS-Gen imputes 64 rows by default."""
     roles: OmitArgPrefixes[Roles] = field(default_factory=Roles)
     config: OmitArgPrefixes[OfflineConfig] = field(default_factory=OfflineConfig)
     action_table: Path | None = None
-    """A file of the same kinds with a row for each action, which has the action features."""
+    """A CSV or Parquet file with a row for each action and its features."""
     likelihood: str | None = None
-    """What an outcome is, bernoulli, gaussian or categorical(C); none: bernoulli if all are 0 or 1, else gaussian."""
+    """Kind of outcomes: bernoulli, gaussian or categorical(C); none: bernoulli if all are 0 or 1, else gaussian."""
     model: Path | None = None
-    """Folder of a model, which predicts rewards and imagines tables, and which agents on a model play with."""
+    """Folder of the model that predicts rewards, imagines tables and is used by agents on a model."""
     out: Path | None = None
     """A new folder for the report, offline.html, and table.csv."""
 
     def run(self) -> None:
-        """Read, answer, print, and write the report."""
+        """Read, estimate, print, and write the report."""
         from rich.console import Console
 
         from gents_gym.logs.describe import describe

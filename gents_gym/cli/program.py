@@ -1,4 +1,4 @@
-"""The command line ``gents-gym``: list what there is, evaluate agents, report on them, measure speed."""
+"""The program ``gents-gym``: parses the command line, runs a command and turns bad input into one line."""
 
 import io
 import json
@@ -46,8 +46,8 @@ class List:
             "bundled models": {name: str(WEIGHTS / name) for name in bundled_models()},
             "kinds of model": {
                 **model_kinds(),
-                "exact": "p* itself, of settings that publish it",
-                "untrained": "a filter with the prior N(0, I), which learned nothing offline",
+                "exact": "p* itself, for settings that publish it",
+                "untrained": "a filter with the prior N(0, I), without offline training",
             },
             "presets": {name: f"how {given['kind']} models are trained" for name, given in registry.PRESETS.items()},
             "policy classes": registry.POLICIES,
@@ -61,12 +61,12 @@ class List:
 
 @dataclass(frozen=True)
 class Bench:
-    """Measure speed, each figure as a ratio within one run, with absolute rates beside it."""
+    """Measure speed: ratios, each within one run, and absolute rates."""
 
     json: bool = False
     """Print one JSON object instead of a table."""
     live: tuple[int, ...] = (100, 1000)
-    """Numbers of decisions after which live agents are timed."""
+    """Time live agents after these numbers of decisions."""
 
     def run(self) -> None:
         """Measure and print."""
@@ -110,13 +110,13 @@ class Terminated(KeyboardInterrupt):
 
 def _stop(number: int, frame: FrameType | None) -> None:
     for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_DFL)  # a second one ends the process at once
+        signal.signal(each, signal.SIG_DFL)  # a second signal ends the process at once
     raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Raise a KeyboardInterrupt for the first SIGINT or SIGTERM; one that is ignored, as by nohup, stays so."""
+    """Raise a KeyboardInterrupt for the first SIGINT or SIGTERM; an ignored signal, as by nohup, stays ignored."""
     before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     for each, handler in before.items():
         if handler is not signal.SIG_IGN:
@@ -129,12 +129,12 @@ def _signals() -> Iterator[None]:
 
 
 def _kept(command: Any) -> str:
-    """Return what is left of a command that was stopped, and how to go on."""
-    command = getattr(command, "command", command)  # of ``news``
+    """Return what a stopped command left, and how to continue."""
+    command = getattr(command, "command", command)  # subcommands of ``news``
     if isinstance(command, Evaluate | Reproduce | Study | Train | NewsPrepare | Tune):
         folder = command.folder if isinstance(command, Reproduce | Study | Tune) else command.out
         if folder.exists():
-            return f"the same command goes on with what is in {folder}"
+            return f"the same command continues with what is in {folder}"
     return "nothing was kept; the same command starts again"
 
 
@@ -148,10 +148,10 @@ def _run() -> None:
     command = None
     try:
         command = _parse()
-        from threadpoolctl import threadpool_limits  # not for --help, which ends in the line above
+        from threadpoolctl import threadpool_limits  # not for --help, which exits in the line above
 
-        os.environ.setdefault("OMP_NUM_THREADS", "1")  # for torch, which is loaded where it is used
-        with threadpool_limits(1):  # small matrices: threads only get in each other's way
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # for torch, which is loaded only if needed
+        with threadpool_limits(1):  # matrices are small, so threads only slow each other down
             command.run()
     except KeyboardInterrupt as error:
         if command is not None:
@@ -169,10 +169,10 @@ def _run() -> None:
 
 
 def _complaint(error: Exception) -> str | None:
-    """Return what to say of bad input, of a disk that is full or forbidden and of too little memory; None: a fault."""
+    """Return the message for bad input, a full or forbidden disk, or too little memory; None: a bug."""
     if isinstance(error, InputError):
         return str(error)
-    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):  # the latter is torch's
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):  # the latter is raised by torch
         asked = " ".join(sys.argv[1:])
         return f"'{asked}' takes more memory than there is{f' ({error})' if str(error) else ''}: give smaller sizes"
     if isinstance(error, OSError):
@@ -182,11 +182,11 @@ def _complaint(error: Exception) -> str | None:
 
 
 def _parse() -> Any:
-    """Return the command; tyro's boxed complaints become one line."""
+    """Parse the command; tyro's boxed errors become one line."""
     flags = [word.partition("=")[0] for word in sys.argv[1:] if word.startswith("--")]
     if twice := [flag for flag in flags if flags.count(flag) > 1]:
         raise InputError(
-            f"{twice[0]} must be given once, with all its values behind it, got it {flags.count(twice[0])} times"
+            f"{twice[0]} must be given once, followed by all its values, got it {flags.count(twice[0])} times"
         )
     complaint = io.StringIO()
     try:

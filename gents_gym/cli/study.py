@@ -1,4 +1,4 @@
-"""The command that runs studies beyond the paper; what it needs is imported when it runs."""
+"""The command ``study``, which runs studies beyond the paper; what it needs is imported when it runs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,26 +18,26 @@ WITH_REGIMES = ("imagined", "planning")
 
 @dataclass(frozen=True)
 class Study:
-    """Run a study that is not the paper's; write its page and figure."""
+    """Run a study that is not in the paper; write its page and figure."""
 
     name: Positional[str]
-    """bake-off: all agents on all bundled data sets, by average rank; imagined: imagined against real regret of ten
-    agents; planning: what auto, chosen on imagined tasks, is worth in eight regimes."""
+    """bake-off: all agents on all bundled data sets, by average rank; imagined: imagined versus real regret of ten
+    agents; planning: how good auto, chosen on imagined tasks, is in eight regimes."""
     scale: str = "small"
     """tiny: seconds; small: minutes; full: hours."""
     seed: int = 0
     """Seed of the tasks and of the agents' randomness."""
     out: Path | None = None
-    """Folder; none: results/NAME-SCALE, with the seed behind it, if it is given. An interrupted study goes on."""
+    """Folder; none: results/NAME-SCALE, followed by the seed if it is given. An interrupted study continues."""
     workers: int | None = None
     """Blocks of tasks played at once; none: one per core."""
     regimes: tuple[str, ...] = ()
-    """Of planning: play these only, such as synthetic-0-500; of imagined: with these models only, such as news-filter.
+    """For planning: play only these, such as synthetic-0-500; for imagined: use only these models, such as news-filter.
     The page shows all that the folder holds. None: all."""
 
     @property
     def folder(self) -> Path:
-        """The folder that is filled."""
+        """The output folder."""
         return self.out or Path("results") / "-".join(
             [self.name, self.scale, *([f"seed{self.seed}"] * bool(self.seed))]
         )

@@ -1,4 +1,4 @@
-"""The table of an evaluation on a terminal."""
+"""Formats the table of an evaluation for a terminal."""
 
 from collections.abc import Mapping
 
@@ -28,13 +28,13 @@ def summary_table(env: str, records: Mapping[str, Rollout]) -> Table:
         means = [f"{summary[m]['mean']:.1f} ± {summary[m]['se']:.1f}" for m in measures]
         quantiles = [f"{summary[tail_of][statistic]:.1f}" for statistic in tail]
         table.add_row(name, *means, *quantiles, f"{1e6 * records[spec].seconds_per_decision:.1f}")
-    notes = ["* privileged: knows what no agent may"] if any(r.privileged for r in records.values()) else []
+    notes = ["* privileged: uses hidden information"] if any(r.privileged for r in records.values()) else []
     if warning:
         notes.append(escape(warning.rstrip(".")))
     if note := tail_note(tail_of, n_tasks):
         notes.append(note)
     if len(measures) > 1:
         notes.append("oracle and expected regret can be negative")
-    notes.append("time is the agent's own, beside others' work on the same machine")
+    notes.append("time is the agent's own, while other work may run on the same machine")
     table.caption = "; ".join(notes)
     return table

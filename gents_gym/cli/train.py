@@ -1,4 +1,4 @@
-"""The command that trains a sequence model; its options are those of the training's configuration."""
+"""The command ``train``, which trains a sequence model; its options are those of the training configuration."""
 
 import json
 from dataclasses import dataclass, field, fields, make_dataclass
@@ -19,12 +19,12 @@ from gents_gym.training.config import TrainConfig, candidates_label, preset_conf
 
 
 def _with_presets(config: Any) -> Any:
-    """Return a configuration's class in which None, "the preset's", is the default of all that presets decide."""
+    """Return the configuration's class with None, meaning the preset's value, as default of what presets set."""
     changes = (row for settings in registry.PRESET_CHANGES.values() for row in settings.values())
     decided = {name for row in (*registry.PRESETS.values(), *changes) for name in row} - {"model"}
     kinds: dict[str, Any] = {one.name: one.type for one in fields(config) if one.name in decided}
     options: list[Any] = [(name, kind | None, None) for name, kind in kinds.items()]
-    options.append(("model", dict, field(init=False, default_factory=dict)))  # sizes are given behind the preset
+    options.append(("model", dict, field(init=False, default_factory=dict)))  # sizes are given with the preset
     unchecked = {"__post_init__": lambda _: None}
     return make_dataclass("TrainOptions", options, bases=(config,), frozen=True, namespace=unchecked)
 
@@ -37,29 +37,29 @@ else:
 
 @dataclass(frozen=True)
 class Train:
-    """Train a sequence model on an environment's historical actions, or on logs of your own; write a folder.
+    """Train a sequence model on an environment's historical actions, or on your own logs; write a folder.
 
-    An option that is None is the preset's.
+    An option that is None takes the preset's value.
     """
 
     config: OmitArgPrefixes[TrainOptions]
     out: Path
-    """Folder for the model; new or empty, or that of the same command, which goes on, or is done."""
+    """Folder for the model; new or empty, or from the same command, which then continues or is already done."""
     env: str = "gents_gym/Synthetic-v0"
-    """Environment whose train and validation splits are learned from, with options behind it."""
+    """Environment whose train and validation splits are used, optionally with options."""
     data: Path | None = None
-    """A log, a CSV or Parquet file with a row for each decision; it takes the environment's place. Its columns are
+    """A log to use instead of an environment: a CSV or Parquet file with a row for each decision. Its columns are
     named by --action, --outcome, --context and the other roles."""
     roles: OmitArgPrefixes[Roles] = field(default_factory=Roles)
     action_table: Path | None = None
-    """With --data: a file of the same kinds with a row for each action, which has the action features."""
+    """With --data: a CSV or Parquet file with a row for each action and its features."""
     split: Literal["action", "time"] = "action"
-    """With --data: what validates, a fifth of the actions, or the latest fifth of the rows."""
+    """With --data: validate on a fifth of the actions, or on the latest fifth of the rows."""
     likelihood: str | None = None
-    """With --data: what an outcome is, bernoulli, gaussian or categorical(C); none: bernoulli if all are 0 or 1, else
+    """With --data: kind of outcomes, bernoulli, gaussian or categorical(C); none: bernoulli if all are 0 or 1, else
     gaussian."""
     actions: int = 10_000
-    """Historical actions of the environment to train on."""
+    """Number of historical actions of the environment to train on."""
     rows: int = 1000
     """Rows of each."""
 
@@ -107,10 +107,10 @@ class Train:
         if self.data is not None:
             return self._logged(config, self.data)
         if self.likelihood is not None:
-            rule = "likelihood must be given with data alone"
+            rule = "likelihood must be given only with data"
             raise InputError(f"{rule}, got {self.likelihood!r}: environments have one")
         if self.roles or self.action_table is not None or self.split != "action":
-            raise InputError("columns, action_table and split must be given with data alone, got no data")
+            raise InputError("columns, action_table and split must be given only with data, got no data")
         distribution, seed = env_distribution(self.env), config.seed
         check_integer("actions", self.actions, 1)
         check_integer("rows", self.rows, 1)
@@ -118,7 +118,7 @@ class Train:
         return *draw_rows(distribution, config, self.actions, self.rows), source
 
     def _logged(self, config: TrainConfig, data: Path) -> tuple[Any, Any, str]:
-        """Read the log, print what was taken, and return rows, validation rows and their source."""
+        """Read the log, print what was used, and return rows, validation rows and their source."""
         from gents_gym.logs.describe import describe
         from gents_gym.logs.record import read_logs
         from gents_gym.training.data import RowSets
@@ -152,14 +152,14 @@ class Train:
 
 
 def _say(progress: Any) -> str:
-    """Return a progress bar's words."""
+    """Return the text of a progress bar."""
     if progress.history:
         return f"validation {progress.history[-1]['validation']:.4f}, best {progress.best:.4f}"
     return f"first fits: {candidates_label(progress.candidates)}" if progress.candidates else "first epoch"
 
 
 def say_epoch(progress: Any, config: TrainConfig) -> str:
-    """Return a line of a log: the last epoch and its losses, or what comes before the first."""
+    """Return a log line: the last epoch and its losses, or what comes before the first."""
     if not progress.history:
         return _say(progress)
     row = progress.history[-1]

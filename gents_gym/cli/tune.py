@@ -1,4 +1,4 @@
-"""The command that chooses an agent for a model by playing tasks that the model imagines."""
+"""The command ``tune``, which chooses an agent for a model by playing tasks that the model imagines."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,18 +14,18 @@ BEHIND = ("behind", "behind_se")
 
 @dataclass(frozen=True)
 class Tune:
-    """Choose an agent and its options by playing tasks that a model imagines; the agent auto then plays it."""
+    """Choose an agent and its options by playing tasks that a model imagines; the agent auto then plays the choice."""
 
     config: OmitArgPrefixes[TuneConfig] = field(default_factory=TuneConfig)
     out: Path | None = None
-    """Folder for tuned.json and what was played; none: the model's own, if it is not a bundled one. The same command
-    goes on with what is there."""
+    """Folder for tuned.json and what was played; none: the model's own, unless it is bundled. The same command
+    continues from there."""
     workers: int | None = None
     """Blocks of tasks played at once; none: one per core. The choice does not depend on it."""
 
     @property
     def folder(self) -> Path:
-        """The folder that is filled."""
+        """The output folder."""
         return self.out or Path(self.config.model)
 
     def run(self) -> None:

@@ -77,7 +77,7 @@ def _told(backend: str, address: str | None) -> Iterator[None]:
 @contextmanager
 def _local(workers: int | None, address: str | None) -> Iterator[dict[str, Any]]:
     try:
-        # Joblib restarts a worker whose memory has grown, and warns of a leak although a model was loaded.
+        # Joblib restarts a worker whose memory has grown, and warns of a leak when only a model was loaded.
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
             yield {"backend": "loky", "inner_max_num_threads": 1}

@@ -25,7 +25,7 @@ class Given:
     """An agent that no spec describes: it is sent to the workers as it is."""
 
     agent: Agent
-    code: Mapping[str, str]  # sha256 of its class and options, for the names of results
+    code: Mapping[str, str]  # sha256 of what it is made of, for the names of results
 
 
 def name_agents(agents: Sequence[AgentLike] | Mapping[str, AgentLike]) -> tuple[tuple[str, ...], dict[str, Given]]:

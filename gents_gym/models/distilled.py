@@ -36,7 +36,7 @@ class DistilledConfig:
 
     teacher: str  # the agent that it imitates
     model: str  # the model whose belief it reads
-    width: int = 32  # sizes of the hidden layers
+    width: int = 32  # width of the hidden layers
     variance: bool = True  # whether the belief has variances
     context_dim: int = 0  # entries of the context that it also reads; 0: none
 

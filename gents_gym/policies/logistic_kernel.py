@@ -197,7 +197,7 @@ def _solve(x, products, y, w, n, penalty, beta, largest, tolerance, max_iteratio
             before += gradient[k] * step[k]
             move += largest[k] * abs(step[k])
         # No logit moves by more than ``move``, so no curve p(1 - p) changes by a larger share than e^move - 1, and by
-        # Cauchy-Schwarz no entry of the next gradient is larger than this: so the next gradient is known to be small
+        # Cauchy-Schwarz no entry of the next gradient is larger than this, so the next gradient is known to be small
         # without computing it.
         if move < 0.5 and move * np.sqrt(steepest * before) <= tolerance:
             return True

@@ -145,7 +145,7 @@ def _slopes(out: np.ndarray, y: np.ndarray, bias: Any, length: int) -> Any:
     """Overwrite the outputs with the loss's derivatives, and return the sum of the log losses."""
     share = _ONE / np.float32(length)
     product, rest, total = 1.0, _ZERO, 0.0
-    # Log Π(1 + e) is Σ log(1 + e), and a product of 512 factors of at most 2 fits into a float64.
+    # log Π(1 + e) is Σ log(1 + e), and a product of 512 factors of at most 2 fits into a float64.
     for start in range(0, length, 512):
         product = 1.0
         for r in range(start, min(start + 512, length)):

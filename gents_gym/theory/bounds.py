@@ -1,8 +1,8 @@
 """Computes the paper's regret bounds: Proposition 2, Theorems 1 and 2, and the bound for linear policies.
 
-All bounds are on the regret per period, for rewards in [0, 1]; one of 1 or more says nothing. Entropies and losses are
-in nats. A policy class of one linear predictor per action, with K coefficients each, has Natarajan dimension of at most
-d = A·K.
+All bounds are on the regret per period, for rewards in [0, 1]; a bound of 1 or more is vacuous. Entropies and losses
+are in nats. A policy class of one linear predictor per action, with K coefficients each, has Natarajan dimension of at
+most d = A·K.
 """
 
 import math
@@ -50,8 +50,8 @@ def penalty(gap: float) -> float:
     """Return Theorem 2's penalty for a model's loss, √(2 (ℓ(p_θ) - ℓ(p*))).
 
     Args:
-        gap: The difference of the losses of a whole task, all actions and steps together; :func:`task_gap` makes it
-            from a difference per step.
+        gap: The difference of the losses of a whole task, over all actions and steps; :func:`task_gap` computes it from
+            a difference per step.
     """
     return math.sqrt(2 * check_number("gap", gap, 0))
 
@@ -59,15 +59,15 @@ def penalty(gap: float) -> float:
 def task_gap(per_step: float, horizon: int, n_actions: int) -> float:
     """Return the difference of the losses of a whole task from that per action and step.
 
-    It counts outcomes given contexts. A model that draws contexts from a bank has no density for them, and the
-    divergence of whole tasks is infinite.
+    It uses outcomes given contexts. A model that draws contexts from a bank has no density for them, so the divergence
+    of whole tasks is infinite.
     """
     check_number("per_step", per_step, 0)
     return per_step * check_integer("horizon", horizon, 1) * check_integer("n_actions", n_actions, 2)
 
 
 def model_bound(horizon: int, n_actions: int, entropy: float, gap: float) -> float:
-    """Return Theorem 2's bound for TS-Gen with a model p_θ: Theorem 1's and the :func:`penalty` of its loss."""
+    """Return Theorem 2's bound for TS-Gen with a model p_θ: Theorem 1's plus the :func:`penalty` of its loss."""
     return perfect_bound(horizon, n_actions, entropy) + penalty(gap)
 
 
@@ -86,12 +86,12 @@ def linear_bound(horizon: int, n_actions: int, dimension: int) -> float:
 
 
 def horizon_that_bites(n_actions: int, dimension: int, level: float = 1.0) -> int:
-    """Return the smallest T at which Theorem 1, with Proposition 2's entropy, is below ``level`` from there on.
+    """Return the smallest T from which on Theorem 1, with Proposition 2's entropy, is below ``level``.
 
     Args:
         n_actions: A.
         dimension: d.
-        level: Regret per period that the bound must be below.
+        level: The regret per period that the bound must be below.
     """
     check_number("level", level, 0, above=True)
 

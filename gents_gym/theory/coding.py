@@ -18,12 +18,12 @@ def code_length(
     """Return the length of a code of labels given the contexts, in nats.
 
     Each label is predicted by a softmax of linear functions that is fitted to the labels before it, with a Gaussian
-    prior. The code is the even mixture of one such predictor for each scale, which multiplies the prior's mean and
+    prior. The code is the equal mixture of one such predictor per scale; a scale multiplies the prior's mean and
     standard deviation.
 
     Args:
-        labels: What a policy plays in T contexts, (T,).
-        rows: What the predictions are linear in, (T, K).
+        labels: A policy's actions in T contexts, (T,).
+        rows: The features that predictions are linear in, (T, K).
         center: The prior's mean, (A, K).
         variance: The prior's variance, (A, K).
         scales: One for each predictor.

@@ -1,6 +1,6 @@
 """Estimates divergences, entropies and information about the best action from drawn tables.
 
-In all of them, plays are the actions that policies fitted to M completed tables play in the current context.
+Throughout, ``plays`` are the actions that policies fitted to M completed tables play in the current context.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(values: np.ndarray) -> Estimate:
-    """Return the mean of (B,) values and its standard error, which for one value is nan."""
+    """Return the mean of (B,) values and its standard error, which is NaN for one value."""
     error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
     return Estimate(float(values.mean()), float(error))
 
@@ -36,15 +36,14 @@ def count_actions(plays: np.ndarray, n_actions: int) -> np.ndarray:
 
 
 def divergence(reference: np.ndarray, other: np.ndarray) -> Divergence:
-    """Return the divergence between distributions that two sets of M draws come from.
+    """Return the divergence between the distributions that two sets of M draws come from.
 
-    The KL divergence is of shares with half a draw added to each action, so it is finite. The total variation is of
-    plain shares. Both are too large by their noise: compare them with what two sets of draws of the same distribution
-    give.
+    The KL divergence uses shares with half a draw added to each action, so it is finite. The total variation uses plain
+    shares. Noise makes both too large, so compare them with two sets of draws from the same distribution.
 
     Args:
         reference: How often each action was drawn, (..., A).
-        other: The same of the other distribution, (..., A).
+        other: The same for the other distribution, (..., A).
     """
 
     def share(counts: np.ndarray, more: float) -> np.ndarray:
@@ -57,13 +56,13 @@ def divergence(reference: np.ndarray, other: np.ndarray) -> Divergence:
 
 
 def plug_in_entropy(counts: np.ndarray) -> np.ndarray:
-    """Return the entropy of the shares of counts, (..., n) to (...); its expectation is at most the true one."""
+    """Return the entropy of the shares of counts, (..., n) to (...); in expectation it is at most the true entropy."""
     share = counts / counts.sum(axis=-1, keepdims=True)
     return -(share * np.log(np.where(share > 0, share, 1))).sum(axis=-1)
 
 
 def corrected_entropy(counts: np.ndarray) -> np.ndarray:
-    """Return Miller and Madow's estimate of the entropy that counts (..., n) come from: bias (K-1)/(2M) added."""
+    """Return Miller and Madow's estimate of the entropy that counts (..., n) come from, which adds (K-1)/(2M)."""
     return plug_in_entropy(counts) + ((counts > 0).sum(axis=-1) - 1) / (2 * counts.sum(axis=-1))
 
 
@@ -78,9 +77,9 @@ class Step(NamedTuple):
 def one_step(plays: np.ndarray, outcomes: np.ndarray) -> Step:
     """Return the regret of the next decision and the information in its outcome, from M draws of the table.
 
-    By Proposition 1, TS-Gen on p* plays what the oracle plays, independently: P_t(A_t = a) = P_t(π*(X_t; τ) = a). The
-    square is the product of the estimates of two halves. The information is the plug-in estimate of Lemma 3's sum less
-    its bias (K-1)/(2M), for K actions that were drawn; a single one may be negative.
+    By Proposition 1, TS-Gen on p* plays as the oracle does, independently of it: P_t(A_t = a) = P_t(π*(X_t; τ) = a).
+    The square is the product of the estimates from two halves. The information is the plug-in estimate of Lemma 3's sum
+    minus its bias (K-1)/(2M), for K drawn actions; a single estimate may be negative.
 
     Args:
         plays: π*(X_t; τ_m), (..., M).
@@ -98,7 +97,7 @@ def _regret(plays: np.ndarray, outcomes: np.ndarray) -> np.ndarray:
     n_draws = plays.shape[-1]
     best = np.take_along_axis(outcomes, plays[..., None], axis=-1)[..., 0].mean(axis=-1)
     share = count_actions(plays, outcomes.shape[-1]) / n_draws
-    product = (share * outcomes.mean(axis=-2)).sum(axis=-1)  # a draw with itself gives ``best``
+    product = (share * outcomes.mean(axis=-2)).sum(axis=-1)  # a draw paired with itself gives ``best``
     found: np.ndarray = (best - product) * n_draws / (n_draws - 1)
     return found
 
@@ -121,10 +120,10 @@ def _gain(plays: np.ndarray, outcomes: np.ndarray) -> np.ndarray:
 def pooled_ratio(step: Step) -> Estimate | None:
     """Return E[Δ_t²] / E[I_t] over B histories, and its standard error; None if the information is not clear.
 
-    It is the mean of the information ratios Γ_t with weights I_t. A ratio of single estimates has no mean.
+    It is the mean of the information ratios Γ_t with weights I_t. The ratio of single estimates has no mean.
 
     Args:
-        step: Of B histories, (B,) each.
+        step: The parts for B histories, (B,) each.
     """
     n, gain = len(step.gain), step.gain.mean()
     if n < 2 or gain <= 2 * step.gain.std(ddof=1) / np.sqrt(n):

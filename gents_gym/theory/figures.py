@@ -1,4 +1,4 @@
-"""Draws the bounds beside what they bound."""
+"""Draws the bounds next to what they bound."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
@@ -16,7 +16,7 @@ from gents_gym.theory.histories import EXACT
 from gents_gym.theory.measures import Bin, Measures
 from gents_gym.theory.study import Point
 
-FEWEST = 10  # actions in a bin of Proposition 1 that is drawn
+FEWEST = 10  # least number of actions in a bin of Proposition 1 to be drawn
 
 
 def _colors(names: Iterable[str]) -> dict[str, str]:
@@ -38,9 +38,9 @@ def draw_bounds(sweeps: Mapping[str, Sequence[Point]], own: Point, found: Measur
     """Return a PNG of bounds and measured regret per period against T, A and the loss gap.
 
     Args:
-        sweeps: Points by the name of what they differ in: "horizon" and "n_actions".
-        own: The point of the environment, which models are measured at.
-        found: What was measured; none, or without models: there is no panel of loss gaps.
+        sweeps: Points by the name of what varies: "horizon" and "n_actions".
+        own: The environment's own point, at which models are measured.
+        found: The measurements; if None or without models, there is no panel of loss gaps.
     """
     several = {name: points for name, points in sweeps.items() if len(points) > 1}
     with_models = found is not None and bool(found.regret)

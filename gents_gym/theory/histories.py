@@ -15,13 +15,13 @@ from gents_gym.likelihoods import BERNOULLI
 from gents_gym.randomness import stream
 from gents_gym.types import TaskInfo, Tasks
 
-CELLS = 4_000_000  # of completed tables that are held at once
+CELLS = 4_000_000  # cells of completed tables that are held at once
 EXACT = "exact"
 
 
 @dataclass(frozen=True, eq=False)
 class Histories:
-    """What was measured of B tasks at S of their decisions, along histories that TS-Gen on p* played."""
+    """Measurements of B tasks at S of their decisions, along histories that TS-Gen on p* played."""
 
     steps: tuple[int, ...]  # t, from 1
     oracle: np.ndarray  # π*(X_t; τ) of the tasks' own tables, (S, B)
@@ -47,11 +47,11 @@ def known_info(tasks: Tasks) -> TaskInfo:
 
 
 def exact_info(tasks: Tasks) -> TaskInfo:
-    """Return what p* knows of the tasks: the truth, and the features that it is about."""
+    """Return what p* knows of the tasks: the truth, and the features that it depends on."""
     if tasks.truth is None:
         raise InputError("env must publish its truth for p* to be played on it, got tasks without one")
     if tasks.likelihood != BERNOULLI:
-        raise InputError(f"env must have outcomes 0 and 1, which the bounds are measured for, got {tasks.likelihood}")
+        raise InputError(f"env must have outcomes 0 and 1, for which the bounds are measured, got {tasks.likelihood}")
     info = replace(known_info(tasks), truth=tasks.truth)
     return info if tasks.hidden_features is None else replace(info, action_features=tasks.hidden_features)
 
@@ -74,15 +74,15 @@ def follow(
     policy: str = "logistic",
     seed: int = 0,
 ) -> Histories:
-    """Play TS-Gen on p*, and at some decisions draw what policies fitted to completed tables would play.
+    """Play TS-Gen on p*, and at some decisions draw the actions of policies fitted to completed tables.
 
     Args:
         tasks: B tasks that carry their truth.
-        models: Models, or what names them, by the names they get in the result; p* is always measured.
-        steps: The decisions to measure at, rising from 1; none: it only plays.
-        draws: M, tables of each task, model and step; of p* twice as many.
+        models: Models, or their specs, by their names in the result; p* is always measured.
+        steps: The decisions to measure at, rising from 1; empty: it only plays.
+        draws: M, tables for each task, model and step; twice as many for p*.
         policy: The policy class of agent and oracle.
-        seed: Of the agents' random numbers.
+        seed: Seed of the agents' random numbers.
     """
     for step in steps:
         if check_integer("steps", step, 1) > tasks.horizon:
@@ -115,7 +115,7 @@ def follow(
 
 
 def random_regret(tasks: Tasks, policy: str = "logistic") -> float:
-    """Return the expected regret per period of playing all actions equally often: what a useful bound is below."""
+    """Return the expected regret per period of uniformly random play; a useful bound is below it."""
     best = np.take_along_axis(tasks.rewards, oracle_actions(tasks, policy)[..., None], axis=2)
     return float(best.mean() - tasks.rewards.mean())
 
@@ -143,7 +143,7 @@ class _Watcher:
         self.observe = self._held.observe
 
     def draw(self, context: np.ndarray, draws: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return what M fitted policies play in the contexts (B, D), and the tables' outcomes there: (B, M), (…, A)."""
+        """Return the actions of M fitted policies in the contexts (B, D), and the tables' outcomes: (B, M), (…, A)."""
         plays, rows = [], []
         for count in _chunks(self._info, draws):
             tables = self._held.belief.complete(context, None, count, None)
@@ -153,7 +153,7 @@ class _Watcher:
 
 
 def _chunks(tasks: Tasks | TaskInfo, draws: int) -> list[int]:
-    """Return how many tables to complete at once, again and again until there are ``draws``."""
+    """Return how many tables to complete at once, repeated until there are ``draws``."""
     assert tasks.horizon is not None
     most = max(1, CELLS // (len(tasks) * tasks.horizon * tasks.n_actions))
     return [min(most, draws - done) for done in range(0, check_integer("draws", draws, 1), most)]
@@ -164,7 +164,7 @@ def _streams(tasks: Tasks, seed: int) -> list[np.random.Generator]:
 
 
 def _decide(agent: TSGen, tasks: Tasks, t: int, *watchers: Any) -> np.ndarray:
-    """Let the agent play decision t, show the outcomes to it and to all who watch, and return the actions (B,)."""
+    """Let the agent play decision t, show the outcomes to it and to all observers, and return the actions (B,)."""
     context = tasks.contexts[:, t]
     action = agent.act(context)
     outcome = tasks.outcomes[np.arange(len(tasks)), t, action]

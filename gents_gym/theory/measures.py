@@ -26,7 +26,7 @@ from gents_gym.types import TaskDistribution, Tasks
 
 CODED = 4  # label sequences of each task that are coded
 EDGES = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.98, 1.01)  # of Proposition 1's bins
-STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)  # decisions that are measured, and the last
+STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)  # decisions that are measured, besides the last one
 
 
 def measure_losses(
@@ -49,7 +49,7 @@ def gap_growth(losses: Losses, name: str, n_actions: int) -> list[Estimate]:
 def divergences(histories: Histories, n_actions: int) -> dict[str, list[tuple[Estimate, Estimate]]]:
     """Return KL and total variation from p*'s actions to each model's, by step; "exact" is the Monte-Carlo floor.
 
-    The floor is what two independent sets of p*'s own draws give.
+    The floor comes from two independent sets of p*'s own draws.
     """
     half = histories.plays[EXACT].shape[2] // 2
     reference = count_actions(histories.plays[EXACT][..., :half], n_actions)  # (S, B, A)
@@ -62,13 +62,13 @@ def divergences(histories: Histories, n_actions: int) -> dict[str, list[tuple[Es
 
 
 def over_task(steps: Sequence[int], values: Sequence[float], horizon: int) -> float:
-    """Return the mean over all T decisions of what is known at some, with straight lines between them."""
+    """Return the mean over all T decisions of values known at some, interpolated linearly."""
     return float(np.interp(np.arange(1, horizon + 1), steps, values).mean())
 
 
 @dataclass(frozen=True)
 class Information:
-    """What TS-Gen on p* loses and learns by step."""
+    """What TS-Gen on p* loses and learns at each step."""
 
     regret: list[Estimate]  # E_t of the next decision's regret
     gain: list[Estimate]  # I_t(π*(X_t; τ); (Y_t, A_t)), in nats
@@ -100,7 +100,7 @@ class Entropy:
 
 
 def policy_entropy(tasks: Tasks, draws: int, seed: int = 0) -> Entropy:
-    """Return bounds on the entropy of what the oracle plays, from tables that p* draws given actions and contexts."""
+    """Return bounds on the entropy of the oracle's actions, from tables that p* draws given actions and contexts."""
     labels = prior_labels(tasks, draws, seed=seed)  # (B, M, T)
     truth = exact_info(tasks)
     assert truth.truth is not None
@@ -127,7 +127,7 @@ class Bin:
 def matching(histories: Histories, name: str, n_actions: int) -> list[Bin]:
     """Return Proposition 1 as a reliability diagram: P(A_t = a | H_t) against how often the oracle plays a.
 
-    Errors are those of a ratio of sums over tasks, so that a task's steps may depend on each other.
+    Errors are those of a ratio of sums over tasks, so a task's steps may depend on each other.
     """
     plays = histories.plays[name]
     chance = count_actions(plays, n_actions) / plays.shape[2]  # (S, B, A)
@@ -145,7 +145,7 @@ def matching(histories: Histories, name: str, n_actions: int) -> list[Bin]:
 
 @dataclass(frozen=True)
 class Measures:
-    """All that is measured of one environment; divergences, gaps and regrets by model."""
+    """All measurements of one environment; divergences, gaps and regrets by model."""
 
     steps: tuple[int, ...]  # the decisions that divergence and information are measured at
     prefixes: tuple[int, ...]  # the horizons that gaps are measured at
@@ -155,7 +155,7 @@ class Measures:
     entropy: Entropy
     matching: dict[str, list[Bin]]
     gaps: dict[str, list[Estimate]]  # nats per task, by prefix
-    regret: dict[str, Estimate]  # of TS-Gen on the model, per period
+    regret: dict[str, Estimate]  # regret of TS-Gen on the model, per period
 
 
 def measure_all(
@@ -169,12 +169,12 @@ def measure_all(
     """Measure what the bounds bound.
 
     Args:
-        distribution: Nature, with its truth.
+        distribution: The task distribution, with its truth.
         tasks: B of its tasks, to be played.
         models: Models of its setting, by name.
         draws: M, completed tables of each task, model and step.
         n_rows: Single actions whose losses are measured.
-        seed: Of agents and rows.
+        seed: Seed of agents and rows.
     """
     horizon, n_actions = tasks.horizon, tasks.n_actions
     losses = measure_losses(distribution, models, horizon, n_rows, seed)

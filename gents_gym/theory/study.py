@@ -26,7 +26,7 @@ class Point:
     bites: int  # the horizon from which on Theorem 1 is below 1
     bites_random: int | None  # and below the regret of random play; None if not measured
     random: float | None = None  # expected regret per period of random play
-    regret: Estimate | None = None  # measured, per period
+    regret: Estimate | None = None  # measured regret per period
 
 
 def bound_point(horizon: int, n_actions: int, dimension: int, tasks: Tasks | None = None, seed: int = 0) -> Point:
@@ -36,8 +36,8 @@ def bound_point(horizon: int, n_actions: int, dimension: int, tasks: Tasks | Non
         horizon: T.
         n_actions: A.
         dimension: d, the policy class's Natarajan dimension.
-        tasks: B tasks of these sizes; none: formulas alone.
-        seed: Of the agent.
+        tasks: B tasks of these sizes; None: only the formulas.
+        seed: Seed of the agent.
     """
     if check_integer("horizon", horizon, 1) <= dimension:
         rule = f"horizon must be above the dimension d={dimension}, up to which Proposition 2 counts every labeling"
@@ -63,7 +63,7 @@ def resize(distribution: Any, horizon: int, n_actions: int) -> TaskDistribution:
 
 
 def find_models(names: Sequence[str], tasks: Tasks) -> dict[str, SequenceModel]:
-    """Return the trained models that names stand for in these tasks, or raise at the first that does not fit them."""
+    """Return the trained models with these names for these tasks, or raise at the first that does not fit them."""
     found: dict[str, SequenceModel] = {}
     for name in names:
         model = resolve_model(name, known_info(tasks))

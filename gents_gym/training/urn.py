@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 TASKS, STEPS = 50, 200  # most tasks, and most contexts of each, that α is fitted to
 WIDTHS = 2.0 ** np.arange(2, -8, -1)  # candidate kernel widths, in standard deviations of a context's entries
-RANGE = (-8.0, 12.0)  # candidates for log α
+RANGE = (-8.0, 12.0)  # range of log α
 SURE = 3.0  # standard errors required for a finite α
 
 

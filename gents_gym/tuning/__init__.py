@@ -1,1 +1,1 @@
-"""Choosing an agent and its options for a model, by playing tasks that the model imagines."""
+"""Chooses an agent and its options for a model, by playing tasks that the model imagines."""

@@ -1,4 +1,4 @@
-"""What is tuned: a model, the tasks to come, and the agents that compete."""
+"""Defines what is tuned: a model, the future tasks, and the agents that compete."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,19 +17,19 @@ class TuneConfig:
     model: str = "synthetic-filter"
     """A bundled model or a model's folder; the agents act on it, and it imagines the tasks."""
     env: str | None = None
-    """Environment whose horizon, number of actions and context_spread are those to come; none of its tasks is
-    looked at."""
+    """Environment that defines the future tasks' horizon, number of actions and context_spread; none of its tasks is
+    used."""
     horizon: int | None = None
-    """Decisions of a task to come; none: the environment's."""
+    """Decisions per future task; none: the environment's."""
     n_actions: int | None = None
-    """Actions of a task to come; none: the environment's."""
+    """Actions per future task; none: the environment's."""
     contexts: float | str | None = None
-    """Contexts to come: bank, seen, or a number from 0, all of a task the same, to 1, independent. None: the
+    """Future contexts: bank, seen, or a number from 0 (all contexts of a task are equal) to 1 (independent). None: the
     environment's context_spread, or the model's own urn."""
     candidates: tuple[str, ...] = ()
-    """Agents that compete, each an id with options behind it but without a model; none: a grid of those here."""
+    """Agents that compete, each an id with options but without a model; none: a default grid."""
     tasks: int = 200
-    """Imagined tasks that the last two candidates play; those before play half as many, and so on. Rounded up to
+    """Imagined tasks that the last two candidates play; earlier rounds play half as many, and so on. Rounded up to
     whole blocks."""
     risk: float = 0.0
     """Weight of the quantile in the score, (1 - risk) · mean + risk · quantile of the tasks' regrets."""
@@ -55,7 +55,7 @@ class TuneConfig:
 def choose_candidates(config: TuneConfig, model: str) -> dict[str, str]:
     """Return the specs of the agents that compete, without and with the model, or raise if one cannot be made.
 
-    A tuned file names the chosen one, and files never bring code: so all must be registered.
+    A tuned file names the chosen agent, and files cannot name code, so all agents must be registered.
     """
     known = agent_ids()
     specs = config.candidates or tuple(spec for spec in registry.TUNED if parse_spec(spec)[0] in known)
@@ -72,7 +72,7 @@ def choose_candidates(config: TuneConfig, model: str) -> dict[str, str]:
 
 
 def tasks_to_come(config: TuneConfig) -> dict[str, Any]:
-    """Return the sizes and the law of contexts of the tasks to come, as options of imagined tasks."""
+    """Return the sizes and the law of contexts of the future tasks, as options of imagined tasks."""
     found = {name: getattr(config, name) for name in ("horizon", "n_actions", "contexts")}
     if config.env is not None:
         distribution = find_distribution(config.env)

@@ -1,4 +1,4 @@
-"""Distillation: a network learns, on imagined tasks, the probabilities with which an agent on a model plays."""
+"""Trains a network, on imagined tasks, to imitate the action probabilities of an agent on a model."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
@@ -34,9 +34,9 @@ HEADS = (
     *("difference, 95 % interval", "ms per decision: teacher", "network"),
 )
 NOTE = """\
-Total variation is from the teacher's probabilities, in beliefs that the teacher comes to. The twin
-is the teacher once more with other random numbers: shares of few votes are noisy. A perfect network
-has no noise of its own, so it would be nearer than the twin.
+Total variation is the distance from the teacher's probabilities, in beliefs that the teacher reaches. The twin
+is the teacher with other random numbers, because shares of few votes are noisy. A perfect network
+has no noise, so it would be closer than the twin.
 """
 
 
@@ -47,27 +47,27 @@ class Measured:
     env: str
     tasks: int
     variation: tuple[float, float]  # mean total variation from the teacher's probabilities: the network's, a twin's
-    regret: tuple[float, float]  # expected, the teacher's and the network's, mean
-    gap: tuple[float, float, float]  # network less teacher, paired, with its 95 % interval
-    milliseconds: tuple[float, float]  # per decision, the teacher's and the network's
+    regret: tuple[float, float]  # mean expected regret of the teacher and of the network
+    gap: tuple[float, float, float]  # network minus teacher, paired, with its 95 % interval
+    milliseconds: tuple[float, float]  # milliseconds per decision of the teacher and of the network
 
 
 @dataclass
 class Watched:
-    """Plays as the teacher, and notes the belief's summaries and the teacher's probabilities."""
+    """Plays as the teacher, and records the belief's summaries and the teacher's probabilities."""
 
     teacher: Any
     model: str
     explore: float = 0.0
     context: bool = False
-    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))  # of random actions
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))  # draws random actions
     inputs: list[np.ndarray] = field(default_factory=list)  # (B, A, K) each
     targets: list[np.ndarray] = field(default_factory=list)  # (B, A) each
-    twin: Any = None  # the teacher once more, which follows the same tasks with other random numbers
+    twin: Any = None  # the teacher again, which follows the same tasks with other random numbers
     again: list[np.ndarray] = field(default_factory=list)  # the twin's probabilities, (B, A) each
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Start B new tasks; the teacher's generators stay its own."""
+        """Start B new tasks; the teacher keeps its own generators."""
         self._n_actions, self._left = info.n_actions, info.horizon or 1
         self._held = BeliefHolder(self.model, info, [rng.spawn(1)[0] for rng in rngs])
         if self.twin is not None:
@@ -88,7 +88,7 @@ class Watched:
         return np.where(self.rng.random(len(action)) < self.explore, anything, action)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
-        """Hand the outcomes on."""
+        """Pass the outcomes on."""
         self._held.observe(context, action, outcome)
         for agent in (self.teacher, self.twin):
             if agent is not None:
@@ -97,21 +97,21 @@ class Watched:
 
     @property
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """All that was noted, (N, A, K) and (N, A)."""
+        """Everything that was recorded, (N, A, K) and (N, A)."""
         return np.concatenate(self.inputs), np.concatenate(self.targets)
 
 
 def distill(
     config: DistillConfig, out: str | Path, on_progress: Tell | None = None
 ) -> tuple[ActionNetwork, list[Measured]]:
-    """Train a network to play as an agent does and write it to ``out``; return it, and what it is worth.
+    """Train a network to play as an agent does and write it to ``out``; return it and how it compares.
 
-    Nothing is kept of a call that was interrupted.
+    An interrupted call leaves nothing behind.
 
     Args:
         config: What is distilled.
         out: Folder for the network and its card, README.md.
-        on_progress: Called with what is done and the share of the work that is over.
+        on_progress: Called with the current activity and the share of the work done.
     """
     config.check()
     folder, tell = _place(out), on_progress or (lambda text, share: None)
@@ -146,12 +146,12 @@ def _place(out: str | Path) -> Path:
     if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]) and not (folder / CONFIG).exists():
         raise InputError(f"out must be a new folder or one of gents-gym distill, got '{folder}'")
     if (folder / CONFIG).exists():
-        load_network(folder)  # or it is another's
+        load_network(folder)  # otherwise the folder is not ours
     return folder
 
 
 def _teacher(config: DistillConfig) -> Agent:
-    """Return the teacher on the model, or raise unless it can say its probabilities."""
+    """Return the teacher on the model, or raise unless it can report its probabilities."""
     name, options = parse_spec(config.agent)
     if "model" in options:
         raise InputError(f"agent must not name a model, which is --model, got {config.agent!r}")
@@ -162,7 +162,7 @@ def _teacher(config: DistillConfig) -> Agent:
 
 
 def _name(model: str) -> str:
-    """Return how the network's file names a model, such that it is found from every folder."""
+    """Return the name of a model for the network's file, such that it is found from every folder."""
     (folder,) = model_folders(model)
     return model if ":" in model else folder.name if folder.parent == WEIGHTS else str(folder.absolute())
 
@@ -186,7 +186,7 @@ def _play(agent: Agent, env: str, tasks: int, seed: int, split: str, tell: Share
 
 
 def _fit(config: DistillConfig, inputs: np.ndarray, targets: np.ndarray, tell: Share) -> ActionNetwork:
-    """Return a network with the least cross entropy to the targets (N, A) given inputs (N, A, K)."""
+    """Return a network with the least cross entropy to the targets (N, A), given inputs (N, A, K)."""
     context_dim = load_model(config.model).config.context_dim if config.context else 0
     variance = inputs.shape[2] - context_dim == 5
     network = ActionNetwork(DistilledConfig(config.agent, _name(config.model), config.width, variance, context_dim))
@@ -210,7 +210,7 @@ def _fit(config: DistillConfig, inputs: np.ndarray, targets: np.ndarray, tell: S
 def _measure(
     config: DistillConfig, network: ActionNetwork, folder: Path, env: str, split: str, tell: Share
 ) -> Measured:
-    """Return the network against its teacher on tasks that neither was trained on."""
+    """Compare the network with its teacher on tasks that neither was trained on."""
     watched = Watched(_teacher(config), config.model, 0.0, config.context, twin=_teacher(config))
     _play(watched, env, config.held_out, config.seed, split, lambda share: tell(0.6 * share))
     inputs, targets = watched.pairs
@@ -227,7 +227,7 @@ def _measure(
 
 
 def card(config: DistillConfig, found: Sequence[Measured]) -> str:
-    """Return what was found as Markdown."""
+    """Return the results as Markdown."""
     lines = [f"# {config.agent} on {config.model}, distilled", ""]
     lines += [f"Trained on {config.tasks} imagined tasks, {100 * config.explore:g} % of decisions at random.", ""]
     lines += [f"| {' | '.join(HEADS)} |", f"|---|{'---:|' * (len(HEADS) - 1)}"]

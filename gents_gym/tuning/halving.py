@@ -10,7 +10,7 @@ def plan_rungs(n_candidates: int, n_tasks: int, block: int) -> list[tuple[int, i
     """Return how many candidates play how many tasks in each rung, all of them in the first.
 
     The last rung has two candidates and ``n_tasks``; each one before has twice the candidates and half the tasks.
-    Tasks come in whole blocks, so that a rung goes on with the blocks that the one before has played.
+    Tasks come in whole blocks, so that a rung can reuse the blocks of the previous one.
     """
     n_rungs = max(1, math.ceil(math.log2(n_candidates)))
     counts = [math.ceil(n_candidates / 2**rung) for rung in range(n_rungs)]
@@ -19,9 +19,9 @@ def plan_rungs(n_candidates: int, n_tasks: int, block: int) -> list[tuple[int, i
 
 
 def judge(regrets: Mapping[str, np.ndarray], risk: float, quantile: float) -> dict[str, dict[str, float]]:
-    """Return what each candidate's regrets in the same tasks, (B,) each, say of it.
+    """Summarise each candidate's regrets on the same tasks, (B,) each.
 
-    The score, (1 - risk) · mean + risk · quantile, is best if lowest. ``behind`` is the mean of the paired differences
+    The score is (1 - risk) · mean + risk · quantile; lower is better. ``behind`` is the mean of the paired differences
     from the candidate with the best score.
     """
     found = {}
@@ -40,5 +40,5 @@ def _error(values: np.ndarray) -> float:
 
 
 def best(found: Mapping[str, Mapping[str, float]], count: int) -> Sequence[str]:
-    """Return the ``count`` candidates with the lowest scores, the best first; of equals, the one named first."""
+    """Return the ``count`` candidates with the lowest scores, the best first; ties go to the one named first."""
     return sorted(found, key=lambda spec: found[spec]["score"])[:count]

@@ -1,4 +1,4 @@
-"""Tuning: candidates play the same imagined tasks, and the best is written down beside the model."""
+"""Tunes: candidates play the same imagined tasks, and the best is recorded in the model's folder."""
 
 import hashlib
 from collections.abc import Callable
@@ -31,22 +31,22 @@ def tune(
     workers: int | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> tuple[Entry, Path]:
-    """Choose an agent for a model and write it down; return the entry and the ``tuned.json`` that holds it.
+    """Choose an agent for a model and record it; return the entry and the ``tuned.json`` that holds it.
 
-    What was played lies in the folder ``tuning`` beside that file. A call that was interrupted goes on from it, and
-    ends with the same choice.
+    What was played is in the folder ``tuning`` next to that file. An interrupted call continues from it and ends with
+    the same choice.
 
     Args:
         config: What is tuned.
         out: Folder for ``tuned.json``; None: that of the model, if it is not a bundled one.
         workers: Processes that play; None: one per core. The choice does not depend on it.
-        on_progress: Called with how far it is.
+        on_progress: Called with the progress.
     """
     check_type("config", config, TuneConfig)
     model = load_model(config.model)
     (folder,) = model_folders(config.model)
     name = folder.name if folder.parent == WEIGHTS else str(folder.absolute())
-    played = config.model if ":" in config.model else name  # a class of the user's own; the file names the folder
+    played = config.model if ":" in config.model else name  # a user's own class; the file names the folder
     come = tasks_to_come(config)
     law = context_law(come.get("contexts"), urn_mass(model))
     env = write_spec(ENV, {"model": played, **come, "contexts": law})
@@ -67,7 +67,7 @@ def tune(
 
 
 def _place(folder: Path, out: str | Path | None) -> Path:
-    """Return the folder that is written to, or raise unless it can be."""
+    """Return the folder to write to, or raise unless it can be written."""
     if out is None and folder.parent == WEIGHTS:
         raise InputError(f"out must be given for a bundled model (--out FOLDER), got none for {folder.name!r}")
     place = check_target("out", folder if out is None else out)
@@ -84,7 +84,7 @@ def _play(
     workers: int | None,
     on_progress: Callable[[Progress], None] | None,
 ) -> list[dict[str, Any]]:
-    """Return what each rung found, candidate by candidate; all of it is played in one folder of an evaluation."""
+    """Return the results of each rung, by candidate; all of them are played in one evaluation folder."""
     identity = hashlib.sha256(f"{env} {config.seed} {config.block}".encode()).hexdigest()[:8]
     folder = place / "tuning" / f"{slug(env)}--{identity}"
     block = min(config.block, config.tasks)
@@ -95,14 +95,14 @@ def _play(
     total = sum(dropped)
 
     def tell(now: Progress, before: int) -> None:
-        if on_progress is not None and now.phase != "checking":  # which knows nothing of the work yet
+        if on_progress is not None and now.phase != "checking":  # before, the amount of work is not known
             over = before + now.over
             on_progress(replace(now, over=over, total=total, share=over / total))
 
     left, rungs = list(candidates), list[dict[str, Any]]()
     for rung, (count, n_tasks) in enumerate(plan):
         left = left if rung == 0 else list(best(rungs[-1]["agents"], count))
-        over = sum(dropped[:rung])  # blocks of candidates that are out
+        over = sum(dropped[:rung])  # blocks of candidates that were eliminated
         agents = tuple(candidates[spec] for spec in candidates if spec in left)
         found = evaluate(
             EvaluationConfig(agents, (env,), n_tasks, config.seed, SPLIT, block=block),
@@ -111,7 +111,7 @@ def _play(
             on_progress=partial(tell, before=over),
         )
         if found.failures:
-            raise InputError(f"{found.failures[0]}; what was played stays, and the same command goes on from it")
+            raise InputError(f"{found.failures[0]}; what was played stays, and the same command continues from it")
         records = found.records[env]
         totals = {spec: records[candidates[spec]].regret[MEASURE].sum(axis=1) for spec in candidates if spec in left}
         rungs.append({"tasks": n_tasks, "agents": judge(totals, config.risk, config.quantile)})

@@ -25,7 +25,7 @@ PART = 512  # headlines between two saves
 SMALLEST = 20  # least number of headlines in a split
 MIND_SIZED = 100_000  # number of headlines from which the paper's split sizes apply
 PAPER_SPLIT, DEFAULT_SPLIT = (20_000, 10_000), (0.6, 0.15)  # train and validation; the rest is the test split
-FOLDS = 5  # penalty of the ridge regressions that measure how well embeddings predict scores
+FOLDS = 5  # folds of the ridge regressions that measure how well embeddings predict scores
 
 
 def prepare(config: PrepareConfig, out: str | Path, on_part: Callable[[int, int], None] | None = None) -> Corpus:

@@ -13,7 +13,7 @@ from gents_gym.files import as_path
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".txt": "lines"}
 COLUMNS = ("headline", "title")  # names tried if no column is given
-MIND_TITLE = 3  # columns of news.tsv: id, category, subcategory, title, abstract, url, …
+MIND_TITLE = 3  # column of the title in news.tsv: id, category, subcategory, title, abstract, url, …
 SURROGATE = re.compile("[\ud800-\udfff]")  # a lone surrogate, which JSON can hold and text files cannot
 MIND_ROW = re.compile(r"N\d+\t[^\t]*\t[^\t]*\t")
 
@@ -62,7 +62,7 @@ def _lines(path: Path) -> list[str]:
     except OSError as error:
         raise InputError(f"headlines must be a readable file, got '{path}' ({error.strerror})") from error
     try:
-        text, bad = data.decode("utf-8-sig"), data.find(b"\0")  # plain English in UTF-16 decodes, but contains these
+        text, bad = data.decode("utf-8-sig"), data.find(b"\0")  # English in UTF-16 decodes, but contains zeros
     except UnicodeDecodeError as error:
         bad = error.start
     if bad >= 0:
