@@ -1,1 +1,1 @@
-"""The one style of all figures: looks of agents and models, canvases, and names beside curves."""
+"""Defines the common style of all figures: colors and dashes of agents and models, canvases, and names at curves."""

@@ -1,4 +1,4 @@
-"""Lays out the figures of curves: panels side by side that share their axes, names at the right, a title above."""
+"""Lays out figures of curves: panels side by side that share their axes, names at the right, a title above."""
 
 from collections.abc import Sequence
 
@@ -8,21 +8,21 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from gents_gym.drawing.canvas import FONT, MUTED, Picture, dress, plain
 from gents_gym.drawing.names import Name, draw_names, names_height, names_width, wrap
 
-LARGE, SMALL = 5.6, 3.7  # inches that one panel is wide, and each of several
-LEAST = 3.7  # inches that a panel is high
-LEFT, GAP, BOTTOM, EDGE, LINE = 0.75, 0.22, 0.55, 0.12, 0.19  # inches; the last is that of a line of text
+LARGE, SMALL = 5.6, 3.7  # width in inches of a single panel, and of each of several
+LEAST = 3.7  # height of a panel in inches
+LEFT, GAP, BOTTOM, EDGE, LINE = 0.75, 0.22, 0.55, 0.12, 0.19  # inches; the last is the height of a line of text
 
 
 class Board:
-    """A figure with panels that share both axes, and names beside the last of them."""
+    """A figure with panels that share both axes, and names next to the last panel."""
 
     def __init__(self, n_panels: int, names: Sequence[Name], title: str, notes: Sequence[str]) -> None:
         """Make the figure.
 
         Args:
-            n_panels: How many panels.
-            names: What will be named, for the room that it takes.
-            title: What is written above all of it.
+            n_panels: The number of panels.
+            names: The names that will be written, to reserve space.
+            title: The title above the figure.
             notes: A line above each panel.
         """
         each = LARGE if n_panels == 1 else SMALL

@@ -1,4 +1,4 @@
-"""Makes figures and turns them into bytes: sizes, axes, and the formats of files."""
+"""Makes figures and turns them into bytes: sizes, axes and file formats."""
 
 import io
 from typing import Any
@@ -21,14 +21,14 @@ MUTED = "#5F6771"
 
 
 class Picture(Figure):
-    """A figure that a notebook shows by itself, also without pyplot."""
+    """A figure that a notebook displays by itself, also without pyplot."""
 
     def _repr_png_(self) -> bytes:
         return to_bytes(self)
 
 
 def canvas(columns: int, size: tuple[float, float], rows: int = 1, dpi: int = 120) -> tuple[Picture, list[Axes]]:
-    """Return a figure of ``size`` inches and its panels, row by row; labels make room for themselves."""
+    """Return a figure of ``size`` inches and its panels, row by row; the layout makes room for labels."""
     figure = Picture(figsize=size, dpi=dpi, layout="constrained")
     FigureCanvasAgg(figure)
     return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
@@ -61,5 +61,5 @@ def to_bytes(figure: Figure, form: str = "png") -> bytes:
 
 
 def plain(text: str) -> str:
-    """Return ``text`` such that Matplotlib shows it as it is: not as a formula, and not hidden for its "_"."""
+    """Return ``text`` such that Matplotlib shows it unchanged: not as a formula, and not hidden because of "_"."""
     return ("\u2009" if text.startswith("_") else "") + text.replace("$", r"\$")

@@ -1,4 +1,4 @@
-"""Names beside curves: wraps them, moves them apart, and draws each with its dash beside the end of its curve."""
+"""Writes names next to curves: wraps them, moves them apart, and draws each with its dash at the end of its curve."""
 
 import re
 from collections.abc import Sequence
@@ -12,20 +12,20 @@ from matplotlib.textpath import TextPath
 from gents_gym.drawing.canvas import FONT, plain
 from gents_gym.drawing.style import Look
 
-WIDTH = 36  # characters of a line of a name
-LONGEST = 100  # characters of a name
-SPACING = 1.25  # of lines, in font sizes
+WIDTH = 36  # most characters in a line of a name
+LONGEST = 100  # most characters of a name
+SPACING = 1.25  # line spacing, in font sizes
 GAP = 5.0  # points between two names
-LEADER, SWATCH, PAD = 16.0, 20.0, 5.0  # points from the panel to the swatch, of it, and from it to the name
+LEADER, SWATCH, PAD = 16.0, 20.0, 5.0  # points from the panel to the swatch, its length, and from it to the name
 
 
 @dataclass(frozen=True)
 class Name:
-    """A name beside a panel."""
+    """A name next to a panel."""
 
     text: str
     look: Look
-    end: float | None = None  # where its curve ends, in the panel's y; None: it has no place of its own
+    end: float | None = None  # the y value where its curve ends; None: it has no fixed place
 
     @property
     def lines(self) -> list[str]:
@@ -34,12 +34,12 @@ class Name:
 
     @property
     def height(self) -> float:
-        """What the lines take, in points, with the gap to the next name."""
+        """The height of the lines in points, with the gap to the next name."""
         return FONT * SPACING * len(self.lines) + GAP
 
 
 def wrap(name: str, width: int = WIDTH) -> list[str]:
-    """Return a name in lines of at most ``width`` characters, broken behind commas and brackets if possible.
+    """Return a name in lines of at most ``width`` characters, broken after commas and brackets if possible.
 
     A very long one loses its middle.
     """
@@ -58,18 +58,18 @@ def wrap(name: str, width: int = WIDTH) -> list[str]:
 
 
 def spread(places: Sequence[float], heights: Sequence[float], room: float) -> np.ndarray:
-    """Return where boxes go so that none overlap, each as near to its place as the others let it, from low to high.
+    """Return positions of boxes that do not overlap, each as near to its place as possible, from low to high.
 
-    The nearest by the sum of squares: places less what the boxes below take must not fall, which is a regression on
-    ascending values, solved by pooling neighbours.
+    It minimises the sum of squared moves: places minus the heights of the boxes below must be ascending, which is an
+    isotonic regression, solved by pooling neighbours.
 
     Args:
-        places: Where the boxes' middles should be, ascending, (N,).
-        heights: Of the boxes, (N,).
+        places: The preferred centres of the boxes, ascending, (N,).
+        heights: Heights of the boxes, (N,).
         room: Boxes lie in [0, room] if they fit into it.
     """
     sizes = np.asarray(heights, float)
-    below = np.cumsum(sizes) - sizes / 2  # of a stack from 0, the middles
+    below = np.cumsum(sizes) - sizes / 2  # centres of a stack that starts at 0
     pools: list[tuple[float, int]] = []  # mean and size
     for value in np.asarray(places, float) - below:
         mean, size = float(value), 1
@@ -82,13 +82,13 @@ def spread(places: Sequence[float], heights: Sequence[float], room: float) -> np
 
 
 def names_width(names: Sequence[Name]) -> float:
-    """Return how much room names take beside a panel, in inches."""
+    """Return the width of names next to a panel, in inches."""
     widths = [TextPath((0, 0), plain(line), size=FONT).get_extents().width for name in names for line in name.lines]
     return (LEADER + SWATCH + PAD + max(widths, default=0.0) + 4) / 72
 
 
 def names_height(names: Sequence[Name]) -> float:
-    """Return how much room names take on top of each other, in inches."""
+    """Return the height of names stacked on top of each other, in inches."""
     return sum(name.height for name in names) / 72
 
 
@@ -96,9 +96,9 @@ def draw_names(panel: Axes, names: Sequence[Name], height: float) -> None:
     """Write names to the right of a panel, each at the end of its curve; those without an end from top to bottom.
 
     Args:
-        panel: Whose limits are final.
-        names: In any order if they have ends, else from top to bottom.
-        height: Of the panel, in inches.
+        panel: A panel with final limits.
+        names: The names, in any order if they have ends, else from top to bottom.
+        height: Height of the panel, in inches.
     """
     points = 72 * height
     low, high = panel.get_ylim()

@@ -1,4 +1,4 @@
-"""Chooses how agents look in every figure and on the report's page: color says the agent, the dash says the model."""
+"""Chooses the style of agents in every figure and on the report's page: color shows the agent, the dash the model."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -10,9 +10,10 @@ from typing import Any
 from gents_gym.checks import InputError
 from gents_gym.specs import parse_spec
 
-SOFTWARE = "gents_gym"  # a figure of ours says so
+SOFTWARE = "gents_gym"  # metadata that marks a figure as ours
 INK = "#000000"  # of privileged agents
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito's, for all eyes
+# Okabe and Ito's colors, which are safe for color-blind readers.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 AGENTS = {  # the same in every picture
     "ts-gen": "#0072B2",
     "greedy": "#D55E00",
@@ -29,7 +30,8 @@ AGENTS = {  # the same in every picture
     "squarecb": "#AA4499",
     "auto": "#117733",
 }
-OTHERS = ("#A6961C", "#C2608A", "#5A7FB8", "#B3446C", "#9A6FB0", "#C08A5A", "#7A6A58")  # by a hash of the name
+# For other ids, by a hash of the name.
+OTHERS = ("#A6961C", "#C2608A", "#5A7FB8", "#B3446C", "#9A6FB0", "#C08A5A", "#7A6A58")
 DASHES: tuple[tuple[float, ...], ...] = (  # lengths on and off, in line widths; () is solid
     (),
     (5, 1.6),
@@ -39,30 +41,30 @@ DASHES: tuple[tuple[float, ...], ...] = (  # lengths on and off, in line widths;
     (8, 1.5, 1.2, 1.5, 1.2, 1.5),
 )
 MODELS = {"": 0, "filter": 0, "paper": 1, "exact": 2}  # dashes, the same in every picture
-DARK = 130  # brightness that lines on a dark page have at least
-SETTINGS = ("synthetic-", "news-")  # before the names of bundled models
+DARK = 130  # least brightness of lines on a dark page
+SETTINGS = ("synthetic-", "news-")  # prefixes of the names of bundled models
 
 
 @dataclass(frozen=True)
 class Look:
-    """How an agent's lines are drawn, in figures and on the page."""
+    """The style of an agent's lines, in figures and on the page."""
 
     color: str
     dash: tuple[float, ...]  # lengths on and off, in line widths; () is solid
 
     @property
     def linestyle(self) -> str | tuple[float, tuple[float, ...]]:
-        """The dash as Matplotlib takes it."""
+        """The dash in Matplotlib's format."""
         return (0, self.dash) if self.dash else "-"
 
     @property
     def style(self) -> dict[str, Any]:
-        """Color and dash as Matplotlib's functions take them."""
+        """Color and dash as keyword arguments for Matplotlib."""
         return {"color": self.color, "linestyle": self.linestyle}
 
     @property
     def lifted(self) -> str:
-        """The color on a dark page, where dark ones are lifted."""
+        """The color on a dark page; dark colors are made lighter."""
         color = self.color if self.color != INK else "#E8EAED"
         while _brightness(color) < DARK:
             color = mix(color, "#FFFFFF", 0.1)
@@ -70,11 +72,11 @@ class Look:
 
 
 def looks(privileged: Mapping[str, bool]) -> dict[str, Look]:
-    """Return a look for each agent, all different.
+    """Return a style for each agent, all different.
 
-    The color is that of the agent's id, the dash that of its model, in every picture. Agents that differ in other
-    options alone are shades of one color. Privileged agents are black and dashed. An id that is not ours keeps its
-    color unless another one in the picture has it too.
+    In every picture, the color depends on the agent's id and the dash on its model. Agents that differ only in other
+    options have shades of one color. Privileged agents are black and dashed. An id that is not ours keeps its color
+    unless another id in the picture has it too.
 
     Args:
         privileged: By spec, whether the agent is privileged.
@@ -83,7 +85,8 @@ def looks(privileged: Mapping[str, bool]) -> dict[str, Look]:
     colors = _colors(name for name, _, _ in parts.values())
     dashes = _dashes(model for _, model, _ in parts.values())
     found: dict[str, Look] = {}
-    for agent in sorted(parts, key=lambda agent: (len(parts[agent][2]), agent)):  # the plainest keeps the plain color
+    # The plainest spec keeps the plain color.
+    for agent in sorted(parts, key=lambda agent: (len(parts[agent][2]), agent)):
         name, model, _ = parts[agent]
         color, dash = (INK, max(1, dashes[model])) if privileged[agent] else (colors[name], dashes[model])
         shades = [color] if privileged[agent] else [color, mix(color, "#000000", 0.45), mix(color, "#FFFFFF", 0.4)]
@@ -94,7 +97,7 @@ def looks(privileged: Mapping[str, bool]) -> dict[str, Look]:
 
 
 def model_looks(models: Iterable[str]) -> dict[str, Look]:
-    """Return a look for each model, for pictures in which models alone differ: color and dash both say the model."""
+    """Return a style for each model, for pictures in which only models differ: both color and dash show the model."""
     names = list(dict.fromkeys(models))
     dashes = _dashes(_model(name) for name in names)
     plain = [name for name in names if name != "exact"]
@@ -103,13 +106,13 @@ def model_looks(models: Iterable[str]) -> dict[str, Look]:
 
 
 def mix(color: str, other: str, share: float) -> str:
-    """Return a color with a share of another one in it; colors are "#RRGGBB"."""
+    """Return a color mixed with a share of another one; colors are "#RRGGBB"."""
     pairs = [(int(color[i : i + 2], 16), int(other[i : i + 2], 16)) for i in (1, 3, 5)]
     return "#" + "".join(f"{round((1 - share) * one + share * two):02X}" for one, two in pairs)
 
 
 def _brightness(color: str) -> float:
-    """Return how bright a color looks, from 0 to 255."""
+    """Return the perceived brightness of a color, from 0 to 255."""
     red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
     return 0.299 * red + 0.587 * green + 0.114 * blue
 
@@ -118,7 +121,7 @@ def _parts(agent: str) -> tuple[str, str, dict[str, object]]:
     """Return an agent's id, its model without the setting, and its other options."""
     try:
         name, options = parse_spec(agent)
-    except InputError:  # a name that is no spec
+    except InputError:  # a name that is not a spec
         return agent, "", {}
     return name, _model(str(options.pop("model", ""))), options
 
@@ -139,7 +142,7 @@ def _colors(names: Iterable[str]) -> dict[str, str]:
 
 
 def _dashes(models: Iterable[str]) -> dict[str, int]:
-    """Return the number of each model's dash."""
+    """Return the index of each model's dash."""
     unique = sorted({*models})
     found = {model: MODELS[model] for model in unique if model in MODELS}
     for model in (model for model in unique if model not in MODELS):

@@ -1,4 +1,4 @@
-"""Plays every agent that can on every bundled data set and ranks them by reward."""
+"""Plays all agents on all bundled data sets and ranks them by reward."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -80,7 +80,7 @@ class Size:
     """How much is played."""
 
     shuffles: int  # orders of each data set
-    longest: int  # decisions of a task, at the most
+    longest: int  # most decisions of a task
     agents: tuple[str, ...] = AGENTS
     sets: tuple[str, ...] = tuple(SETS)
 
@@ -99,14 +99,14 @@ def bake_off(
     workers: int | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Path:
-    """Play the bake-off, and return the page that reports it; what is there already is not played again.
+    """Play the bake-off, and return the page that reports it; existing results are not played again.
 
     Args:
         out: The folder for ``run``, an evaluation, and for the page and its figure.
         scale: "small", tasks of at most 300 decisions; "full", at most 2,000; "tiny", a trial of seconds.
-        seed: Of the orders and of the agents' randomness.
+        seed: Seed of the orders and of the agents' randomness.
         workers: Processes; None: one per core.
-        on_progress: Called with how far it is.
+        on_progress: Called with the progress.
     """
     size = SIZES[check_choice("scale", scale, SIZES)]
     out = open_study(out, NAME, TITLE)
@@ -130,7 +130,7 @@ def bake_off(
 
 
 def _env(name: str, size: Size) -> str:
-    """Return the environment of a data set, all its rows or the first of them."""
+    """Return the environment of a data set, with all its rows or only the first."""
     options = f"dataset={name}, test={TEST}{SETS[name]}"
     length = env_distribution(f"gents_gym/Classification-v0({options})").sample(0, [0]).horizon
     return f"gents_gym/Classification-v0({options}, horizon={min(length, size.longest)})"
@@ -166,7 +166,7 @@ def _share(values: np.ndarray) -> str:
 
 
 def _finding(ranks: Mapping[str, Rank]) -> str:
-    """Return which agent leads, and whose intervals reach its own."""
+    """Return which agent leads, and whose intervals overlap with its own."""
     (leader, lead), *others = ranks.items()
     near = [agent for agent, rank in others if rank.low <= lead.high]
     close = (

@@ -1,4 +1,4 @@
-"""Lists what each experiment plays and what the paper says of it, as data."""
+"""Lists what each experiment plays and what the paper says about it, as data."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,15 +26,15 @@ class Experiment:
     agents: tuple[str, ...]
     claims: tuple[Claim, ...] = ()  # what is tested; (): the page says why nothing is
     oracles: tuple[str, ...] = ("logistic",)  # policy classes that regret is measured against, from the same runs
-    models: tuple[str, ...] = ()  # whose losses stand beside the regret
+    models: tuple[str, ...] = ()  # models whose losses are shown next to the regret
     losses: Mapping[str, str] = field(default_factory=dict)  # of these, with the agent whose regret is drawn beside it
     against: Mapping[str, tuple[str, float | None]] = field(default_factory=dict)  # agent: its curve and place on the
     # x axis; None: the horizon
-    axis: str = ""  # the x axis's name
-    pairs: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # by model, TS-Gen and greedy on it
+    axis: str = ""  # the name of the x axis
+    pairs: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # by model: TS-Gen and greedy on it
     notes: str = ""  # what else to know, as a paragraph
     block: int = 50  # tasks side by side
-    timed: bool = False  # times are what it is about: few tasks, one process, decisions timed one by one
+    timed: bool = False  # whether it is about times: few tasks, one process, decisions timed one by one
 
 
 def _main(setting: Setting, size: Scale) -> Experiment:
@@ -246,7 +246,7 @@ def _exact_gap(setting: Setting, size: Scale) -> Experiment:
     ours = [on(model, "ts-gen") for model in setting.models]
     return Experiment(
         "TS-Gen with the exact posterior",
-        "Not in the paper: TS-Gen with p* itself is a reference, and the models' losses stand beside its.",
+        "Not in the paper: TS-Gen with p* itself is a reference, and its loss is compared with those of the models.",
         (setting.exact, *ours, on(best, "greedy"), on(best, "gen-ucb"), on(best, "ts-gen", samples=8, m=64)),
         tuple(before(says, "", setting.exact, agent) for agent in ours),
         models=(*setting.models, "exact"),
@@ -255,13 +255,13 @@ def _exact_gap(setting: Setting, size: Scale) -> Experiment:
 
 def _ladder(setting: Setting, size: Scale) -> Experiment:
     says = "On this model, sampling is worth its price: TS-Gen has less regret than greedy."
-    models = (*setting.ladder, *(("exact",) if setting.name == "synthetic" else ()))  # news hides what p* must know
+    models = (*setting.ladder, *(("exact",) if setting.name == "synthetic" else ()))  # news hides what p* needs
     pairs = {model: (on(model, "ts-gen", policy=setting.oracle), on(model, "greedy")) for model in models}
     controls = [f"exact-twin(policy={policy})" for policy in ("logistic", "mlp")]
     return Experiment(
         "From the printed model to ours",
         "Not in the paper: one change at a time from its model and training as printed (`literal`) to `paper` and to "
-        "`filter`, to see what turns the order of TS-Gen and greedy round.",
+        "`filter`, to see what reverses the order of TS-Gen and greedy.",
         (*(agent for pair in pairs.values() for agent in pair), *controls),
         tuple(before(says, "", *pair) for pair in pairs.values()),
         oracles=(setting.oracle,),

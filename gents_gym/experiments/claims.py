@@ -10,31 +10,31 @@ from gents_gym.evaluation.measures import Records, totals
 from gents_gym.report.comparison import mean_interval
 from gents_gym.training.losses import Losses
 
-VERDICTS = {1: "shown", 0: "not shown", -1: "the other way round"}
-# What is judged, by measure: as outcomes fell, and by true means. A higher reward is a lower regret.
+VERDICTS = {1: "shown", 0: "not shown", -1: "the reverse"}
+# Which measures are judged: realised outcomes and true means. A higher reward counts as a lower regret.
 MEASURES = {"regret": (("oracle", 1), ("expected", 1)), "reward": (("reward", 1), ("expected", -1))}
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence, and the sum over agents, or over models for losses, whose sign tests it, task by task."""
+    """A sentence, and the weighted sum over agents, or over models for losses, whose sign tests it, task by task."""
 
     says: str  # the paper's sentence in our words
-    section: str  # of the paper; "": it is not in the paper
+    section: str  # section of the paper; "": it is not in the paper
     tested: str  # the sum, in words
-    weights: Mapping[str, float]  # of each agent's total, or of each model's loss per step
+    weights: Mapping[str, float]  # weights of each agent's total, or of each model's loss per step
     measure: str = "regret"  # regret, reward or loss
-    sign: int = -1  # of the sum if the claim holds; 0: whether there is a difference at all is asked
+    sign: int = -1  # sign of the sum if the claim holds; 0: no direction is expected
 
     @property
     def source(self) -> str:
-        """Where it is said."""
+        """The place of the claim."""
         return f"The paper, {self.section}" if self.section else "Not in the paper"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The sum's mean over tasks, or over actions for losses, with its 95 % interval, and the verdict."""
+    """The sum's mean over tasks, or over actions for losses, with its 95 % interval and the verdict."""
 
     mean: float
     low: float
@@ -43,7 +43,7 @@ class Finding:
 
 
 def before(says: str, section: str, better: str, worse: str, measure: str = "regret") -> Claim:
-    """Return the claim that one agent or model is better than another: of less regret or loss, or of more reward."""
+    """Return the claim that one agent or model is better than another: less regret or loss, or more reward."""
     sign = 1 if measure == "reward" else -1
     return Claim(says, section, f"`{better}` less `{worse}`", {better: 1.0, worse: -1.0}, measure, sign)
 
@@ -53,8 +53,8 @@ def falls(says: str, section: str, places: Mapping[str, float], step: float, uni
 
     Args:
         says: The paper's sentence.
-        section: The paper's.
-        places: By agent or model, x.
+        section: The paper's section.
+        places: The value of x, by agent or model.
         step: The factor in x that the slope is reported for.
         unit: That factor, in words.
         measure: regret or loss.
@@ -66,7 +66,7 @@ def falls(says: str, section: str, places: Mapping[str, float], step: float, uni
 
 
 def judge(claim: Claim, records: Records, losses: Losses | None) -> list[Finding]:
-    """Return what is found: as outcomes fell and by true means; of losses, one finding."""
+    """Return the findings: for realised outcomes and for true means; for losses, one finding."""
     if claim.measure == "loss":
         assert losses is not None
         length = losses.prefixes[-1]

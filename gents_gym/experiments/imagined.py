@@ -1,4 +1,4 @@
-"""The study of imagined tasks: does the regret of agents there predict their regret in real tasks?"""
+"""Runs the study of imagined tasks: does regret on imagined tasks predict regret on real ones?"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,14 +25,14 @@ NAME, TITLE = "imagined", "Imagined against real regret"
 LIGHT = ("greedy", "epsilon-greedy", "softmax(temperature=0.01)", "softmax", "squarecb")
 TABLES = ("ts-gen", "ts-gen(samples=8, m=64)", "gen-ucb")
 PLANNERS = ("bayes-ucb", "gen-kg")
-AGENTS = {  # by model; the paper's has no variance of a mean reward, and no kernel for gen-kg
+AGENTS = {  # by model; the paper's model has no variance of a mean reward, and no kernel for gen-kg
     "synthetic-filter": (*LIGHT, *TABLES, *PLANNERS),
     "news-filter": (*LIGHT, *TABLES, *PLANNERS),
     "synthetic-paper": (*LIGHT, *TABLES),
 }
 NOTES = """\
 The same agents play tasks that a model imagines and real tasks of the test split, of the same sizes, with contexts that
-vary. Agents act on the model that imagines. Nothing of the real tasks is known to the model but its training data, so
+vary. Agents act on the model that imagines. The model knows nothing of the real tasks except its training data, so
 imagined regret is a prediction. Expected regret per task, mean ± 1 s.e.; the tasks of the two columns are different
 ones, so their errors are independent. The rank correlation is Spearman's, over the agents.
 """
@@ -43,7 +43,7 @@ Records = Mapping[str, Rollout]
 class Size:
     """How much is played."""
 
-    tasks: Mapping[str, int]  # by model, imagined and real ones each
+    tasks: Mapping[str, int]  # tasks by model, imagined and real ones each
     horizon: int = 500
     block: int = 20
     agents: tuple[str, ...] | None = None  # None: all
@@ -64,15 +64,15 @@ def imagined(
     on_progress: Callable[[Progress], None] | None = None,
     regimes: Sequence[str] = (),
 ) -> Path:
-    """Play agents on imagined and real tasks, and return the page of all that the folder holds.
+    """Play agents on imagined and real tasks, and return the page of everything that the folder holds.
 
     Args:
-        out: The folder; each model has an evaluation of its own in it.
+        out: The folder, with one evaluation per model.
         scale: "small"; "full", with more tasks; "tiny", a trial of seconds.
-        seed: Of the tasks and of the agents' randomness.
+        seed: Seed of the tasks and of the agents' randomness.
         workers: Processes; None: one per core.
-        on_progress: Called with how far it is.
-        regimes: The models to play with, as "news-filter"; none: all.
+        on_progress: Called with the progress.
+        regimes: The models to play with, such as "news-filter"; empty: all.
     """
     size = SIZES[check_choice("scale", scale, SIZES)]
     check_integer("seed", seed, 0)
@@ -110,7 +110,7 @@ def _envs(model: str, size: Size) -> tuple[str, str]:
 
 
 def _read(folder: Path, model: str, size: Size, seed: int) -> tuple[Records, Records] | None:
-    """Return the records of imagined and of real tasks by agent; None if nobody has played both to the end."""
+    """Return the records of imagined and of real tasks by agent; None if no agent has finished both."""
     found = read_records(folder, seed)
     one, other = (found.get(env, {}) for env in _envs(model, size))
     agents = [agent for agent in _agents(model, size) if _spec(agent, model) in one.keys() & other.keys()]
@@ -141,7 +141,7 @@ def _page(command: str, pairs: Mapping[str, tuple[Records, Records]]) -> str:
 
 
 def _draw(pairs: Mapping[str, tuple[Records, Records]]) -> bytes:
-    """Return a PNG: imagined regret across, real regret up, a panel for each model."""
+    """Return a PNG with a panel for each model: imagined regret on the x axis, real regret on the y axis."""
     names = list(dict.fromkeys(agent for one, _ in pairs.values() for agent in one))
     styles = looks(dict.fromkeys(names, False))
     figure, panels = canvas(len(pairs), (5.4 * len(pairs), 4.4))

@@ -28,13 +28,13 @@ def make_page(
     """Return the page of an experiment as Markdown.
 
     Args:
-        name: The experiment's.
-        command: What made it.
-        size: How many decisions were played.
-        seed: Of the tasks.
-        where: What stands beside every verdict: what the headlines are.
+        name: The experiment's name.
+        command: The command that made it.
+        size: How much was played.
+        seed: Seed of the tasks.
+        where: A description of the headlines, shown next to every verdict.
         experiment: What it plays and what the paper says.
-        found: What was found.
+        found: The results.
         seconds: How long the command took; less if it continued an earlier one.
     """
     first = next(iter(found.records.values()))
@@ -75,10 +75,10 @@ def _figures(name: str, experiment: Experiment, records: Mapping[str, Records]) 
 
 
 def _pair_table(experiment: Experiment, records: Records, losses: Losses | None) -> list[str]:
-    """Return, by model, its loss above p*'s beside the expected regret of TS-Gen and of greedy, and the difference."""
+    """Return, by model, its loss above p*'s next to the expected regret of TS-Gen and of greedy, and the difference."""
     if not experiment.pairs or losses is None:
         return []
-    lines = ["| model | loss above p* | TS-Gen | greedy | TS-Gen less greedy |", "|---|---:|---:|---:|---:|"]
+    lines = ["| model | loss above p* | TS-Gen | greedy | TS-Gen − greedy |", "|---|---:|---:|---:|---:|"]
     for model, (gap, mean, low, high) in paired_gaps(experiment, losses, records).items():
         regrets = (f"{totals(records[agent], 'expected').mean():.1f}" for agent in experiment.pairs[model])
         lines.append(
@@ -88,7 +88,7 @@ def _pair_table(experiment: Experiment, records: Records, losses: Losses | None)
 
 
 def _claims(experiment: Experiment, records: Records, losses: Losses | None, where: str) -> list[str]:
-    """Return a table for each sentence that is tested, with a line for each test of it."""
+    """Return a table for each tested sentence, with a line for each test."""
     lines: list[str] = []
     if experiment.claims:
         lines += ["## What is tested", "", "Means over the same tasks, or actions for losses, with 95 % intervals.", ""]
@@ -110,7 +110,7 @@ def _cells(claim: Claim, found: Finding, where: str) -> list[str]:
 
 
 def _time_table(times: Mapping[str, Times]) -> list[str]:
-    """Return the seconds of a decision, mean ± standard deviation over decisions, as the paper has them."""
+    """Return the seconds of a decision, mean ± standard deviation over decisions, as in the paper."""
     if not times:
         return []
     decisions = len(next(iter(times.values())).total)

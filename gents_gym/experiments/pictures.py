@@ -1,4 +1,4 @@
-"""Draws an experiment's pictures, in the style of all figures."""
+"""Draws an experiment's pictures, in the common style of figures."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,15 +25,15 @@ Gap = tuple[float, float, float, float]
 class Found:
     """What an experiment found."""
 
-    records: Mapping[str, Records]  # by title, by agent; one title for each oracle
-    losses: Losses | None  # of the experiment's models
-    times: Mapping[str, Times]  # of single decisions, by agent
+    records: Mapping[str, Records]  # by title and agent; one title for each oracle
+    losses: Losses | None  # losses of the experiment's models
+    times: Mapping[str, Times]  # times of single decisions, by agent
 
 
 def draw_figures(
     name: str, env: str, experiment: Experiment, found: Found, horizon: int, regrets: tuple[str, ...] = ()
 ) -> Figures:
-    """Return the experiment's pictures as PNG, by the name of the file that its page shows."""
+    """Return the experiment's pictures as PNG, by the file name that its page uses."""
     if experiment.timed:
         return {f"{name}.png": _draw_times(found.times)}
     files = {
@@ -53,7 +53,7 @@ def draw_figures(
 
 
 def _draw_times(times: Mapping[str, Times]) -> bytes:
-    """Return a PNG of the time per decision, a bar for each agent, with generation and fitting beside it."""
+    """Return a PNG of the time per decision, with a bar for each agent, split into generation and fitting."""
     figure, (panel,) = canvas(1, (9, 1.4 + 0.7 * len(times)))
     parts = ("total", "generation", "fit")
     for i, part in enumerate(parts):
@@ -110,7 +110,7 @@ def _draw_against(experiment: Experiment, records: Records, horizon: int) -> byt
 
 
 def paired_gaps(experiment: Experiment, losses: Losses, records: Records) -> dict[str, Gap]:
-    """Return, by model, its loss above p*'s and TS-Gen's expected regret less greedy's, with the 95 % interval."""
+    """Return, by model, its loss above p*'s and TS-Gen's expected regret minus greedy's, with the 95 % interval."""
     found = {}
     for model, (ours, greedy) in experiment.pairs.items():
         gap = 0.0 if model == "exact" else losses.gap(model, "exact", losses.prefixes[-1])[0]
@@ -119,7 +119,7 @@ def paired_gaps(experiment: Experiment, losses: Losses, records: Records) -> dic
 
 
 def _draw_gap(experiment: Experiment, losses: Losses, records: Records) -> bytes:
-    """Return a PNG of TS-Gen's regret less greedy's against the loss gap, a point for each model; p*'s is a line."""
+    """Return a PNG of TS-Gen's regret minus greedy's against the loss gap, with a point per model; p*'s is a line."""
     figure, (panel,) = canvas(1, (8, 5))
     gaps = paired_gaps(experiment, losses, records)
     looks = model_looks(gaps)
@@ -134,5 +134,5 @@ def _draw_gap(experiment: Experiment, losses: Losses, records: Records) -> bytes
         )
     panel.axhline(0, color="gray", linewidth=0.8)
     panel.set_xscale("symlog", linthresh=1e-4)  # few actions may show a gap below 0
-    finish(panel, "loss above p*, nats per step", "expected regret, TS-Gen less greedy, 95 % interval")
+    finish(panel, "loss above p*, nats per step", "expected regret, TS-Gen − greedy, 95 % interval")
     return to_bytes(figure)

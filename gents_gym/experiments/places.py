@@ -17,9 +17,9 @@ from gents_gym.models.sequence import CONFIG
 from gents_gym.specs import BARE_WORD
 
 FITTING = ("ts-gen", "gen-ucb")  # agents that fit a policy class, which the experiments name
-FEWEST = 100  # training headlines of a corpus that models are trained on
+FEWEST = 100  # fewest training headlines of a corpus to train models on
 FEATURES = "features(base=logistic)"  # policies on the model's own φ̂(X)
-HORIZON = 500  # T of the settings by themselves
+HORIZON = 500  # T of the settings by default
 LAYERS = 3  # hidden layers of the paper's head
 
 
@@ -31,19 +31,19 @@ def on(model: str, agent: str, **options: object) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as specs take it: as it is if it is a word or a spec itself, in quotes otherwise."""
+    """Return a text as specs need it: unchanged if it is a word or a spec, otherwise in quotes."""
     return text if BARE_WORD.fullmatch(text) or text.endswith(")") else repr(text)
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is played, and how much is learned if models are missing."""
+    """How much is played, and how much is trained if models are missing."""
 
     tasks: int
     horizon: int
-    actions: int  # whose losses are measured
+    actions: int  # actions whose losses are measured
     timed: int = 4  # tasks whose decisions are timed one by one
-    training: int = 2000  # actions of the train split that models are trained on, at most
+    training: int = 2000  # most actions of the train split that models are trained on
     rows: int = 300  # of each
     epochs: int = 4  # at most
     validation: int = 500  # actions, at most
@@ -57,20 +57,20 @@ SCALES = {
 
 @dataclass(frozen=True)
 class Setting:
-    """Where experiments are played: an environment and models for it."""
+    """Where experiments are played: an environment and its models."""
 
     name: str
     env: str
     oracle: str  # the policy class of regret and of TS-Gen, as in the paper
-    beside: tuple[str, ...]  # other policy classes, which are played beside it
+    beside: tuple[str, ...]  # other policy classes that are played as well
     exact: str  # TS-Gen with p* itself
-    sizes: Mapping[str, tuple[int, ...]]  # by preset, the training actions of models beside the whole one
-    whole: int = 10_000  # training actions of a whole model
-    where: str = ""  # what the headlines are, which stands beside every verdict
-    given: tuple[str, ...] = ()  # the user's models, in the place of all others
-    corpus: str | None = None  # the user's; None: the bundled one
-    folder: Path | None = None  # where models of the user's corpus lie, or will; None: models are bundled
-    made: Path = Path()  # where models lie, or will, that are not bundled
+    sizes: Mapping[str, tuple[int, ...]]  # by preset: numbers of training actions of smaller models
+    whole: int = 10_000  # training actions of a full model
+    where: str = ""  # a description of the headlines, shown next to every verdict
+    given: tuple[str, ...] = ()  # the user's models, which replace all others
+    corpus: str | None = None  # the user's corpus; None: the bundled one
+    folder: Path | None = None  # folder of models of the user's corpus; None: models are bundled
+    made: Path = Path()  # folder of models that are not bundled
 
     def spec(self, horizon: int) -> str:
         """Return the environment with its options."""
@@ -80,13 +80,13 @@ class Setting:
         return f"{self.env}({given})" if given else self.env
 
     def model(self, kind: str) -> str:
-        """Return the setting's model of a kind: PRESET, PRESET-ACTIONS or PRESET-layersN; an id, or a folder."""
+        """Return the setting's model of a kind, PRESET, PRESET-ACTIONS or PRESET-layersN, as an id or a folder."""
         name = f"{self.name}-{kind}"
         return name if self.folder is None else str(self.folder / name)
 
     @property
     def ladder(self) -> tuple[str, ...]:
-        """The user's models, or those from ``literal`` to ``filter``, one change at a time; ids, or folders."""
+        """The user's models, or those from ``literal`` to ``filter``, one change at a time, as ids or folders."""
         if self.given:
             return self.given
         rungs = RUNGS if self.beside else WITHOUT_FEATURES
@@ -101,7 +101,7 @@ class Setting:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models that every experiment is played on; the last one is the best of ours."""
+        """The models that every experiment is played on; the last one is our best."""
         return self.given or tuple(self.model(preset) for preset in self.sizes)
 
     @property
@@ -119,7 +119,7 @@ class Setting:
             try:
                 size, preset = notes["actions"]["training"], notes["config"]["preset"]
             except (KeyError, TypeError):
-                raise InputError(f"models must tell how many actions they learned from, got {model!r}") from None
+                raise InputError(f"models must record how many actions they were trained on, got {model!r}") from None
             found.setdefault(preset, {})[size] = model
         return {preset: dict(sorted(sizes.items())) for preset, sizes in found.items()}
 
@@ -164,10 +164,10 @@ def find_place(setting: str, size: Scale, corpus: Path | None, models: tuple[str
 
     Args:
         setting: One of ``SETTINGS``.
-        size: How much is learned.
+        size: How much is trained.
         corpus: A prepared corpus of the news setting; None: the bundled one.
-        models: The user's; (): the bundled ones, or those of the corpus.
-        folder: Where the models of a corpus lie, or will.
+        models: The user's models; (): the bundled ones, or those of the corpus.
+        folder: The folder for models of a corpus.
     """
     place = replace(SETTINGS[check_choice("setting", setting, SETTINGS)], made=folder)
     if corpus is not None:
@@ -185,7 +185,7 @@ def find_place(setting: str, size: Scale, corpus: Path | None, models: tuple[str
 
 
 def _given_models(place: Setting, models: tuple[str, ...]) -> Setting:
-    """Return the setting with the user's models, or raise unless each is one for its tasks."""
+    """Return the setting with the user's models, or raise unless each fits its tasks."""
     info = first_info(place.spec(HORIZON), "test", 0)
     if len({*models}) < len(models):
         raise InputError(f"models must differ from each other, got {' '.join(models)}")
@@ -202,12 +202,12 @@ def _given_models(place: Setting, models: tuple[str, ...]) -> Setting:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model is trained that the experiments know by name."""
+    """How a model that the experiments know by name is trained."""
 
     preset: str
-    sizes: Mapping[str, int]  # of the model, beside the preset's
-    actions: int | None  # to learn from; None: all that there are
-    training: Mapping[str, Any]  # options, beside the preset's
+    sizes: Mapping[str, int]  # sizes of the model that differ from the preset
+    actions: int | None  # number of actions to train on; None: all
+    training: Mapping[str, Any]  # options that differ from the preset
 
 
 KINDS = r"-layers(?P<layers>\d+)|-(?P<actions>\d+)|-(?P<rung>[a-z]+)"
@@ -215,7 +215,7 @@ NAME = re.compile(rf"(synthetic|news)-(?P<preset>[a-z]+)({KINDS})?")
 
 
 def find_recipe(model: str) -> Recipe:
-    """Return how the model is trained whose name, or whose folder's, is SETTING-PRESET, a variant perhaps behind it.
+    """Return how a model is trained, given its name or its folder's: SETTING-PRESET, or SETTING-PRESET-VARIANT.
 
     A variant is a number of actions, "layers" with a number, or a rung.
     """

@@ -1,4 +1,4 @@
-"""The study of planning: what ``auto``, chosen on imagined tasks alone, is worth in eight regimes of real tasks."""
+"""Runs the study of planning: how ``auto``, chosen only on imagined tasks, performs in eight regimes of real tasks."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -27,18 +27,18 @@ def planning(
     on_progress: Callable[[Progress], None] | None = None,
     regimes: Sequence[str] = (),
 ) -> Path:
-    """Tune and play the regimes, and return the page of all that the folder holds; nothing is played twice.
+    """Tune and play the regimes, and return the page of everything that the folder holds; nothing is played twice.
 
-    Each regime has a folder of its own below ``out``: ``tuned``, where ``auto`` was chosen, and an evaluation for each
-    number of tasks. So regimes can be played by several calls, also at once.
+    Each regime has its own folder below ``out``, with ``tuned``, where ``auto`` was chosen, and an evaluation for each
+    number of tasks. So several calls can play regimes, also at the same time.
 
     Args:
         out: The folder.
         scale: "full"; "medium" and "small", fewer tasks, fewest of slow agents; "tiny", seconds.
-        seed: Of the tasks, imagined ones too, and of the agents' randomness.
+        seed: Seed of all tasks, imagined ones included, and of the agents' randomness.
         workers: Processes; None: one per core.
-        on_progress: Called with how far it is.
-        regimes: Those to play, as "synthetic-0-500"; none: all.
+        on_progress: Called with the progress.
+        regimes: The regimes to play, such as "synthetic-0-500"; empty: all.
     """
     size = SIZES[check_choice("scale", scale, SIZES)]
     check_integer("seed", seed, 0)
@@ -66,7 +66,7 @@ def _work(regime: Regime, size: Size) -> dict[int, float]:
 
 
 def _agents(regime: Regime, size: Size) -> dict[str, int]:
-    """Return how many tasks each agent of a regime plays, ``auto`` among them."""
+    """Return how many tasks each agent of a regime plays, including ``auto``."""
     auto = {} if regime.wrong else {"auto": size.light[regime.long]}
     return {**regime.agents(size), **auto}
 
@@ -74,7 +74,7 @@ def _agents(regime: Regime, size: Size) -> dict[str, int]:
 def _play(
     regime: Regime, size: Size, seed: int, folder: Path, workers: int | None, parts: Parts, work: Sequence[int]
 ) -> None:
-    """Tune ``auto`` and play all agents of a regime; what is there already is not played again."""
+    """Tune ``auto`` and play all agents of a regime; existing results are not played again."""
     for count in work:
         if count == 0:
             tell = parts.begin(f"{regime.name}, tuning")
@@ -90,7 +90,7 @@ def _play(
 
 
 def _tuned(regime: Regime, size: Size, seed: int, folder: Path) -> dict[str, Any] | None:
-    """Return what was chosen for a regime by the same tuning; None if there is none."""
+    """Return what the same tuning already chose for a regime; None if there is nothing."""
     path, config = folder / "tuned" / TUNED, size.tune_config(regime, seed)
     if not path.exists():
         return None
@@ -103,7 +103,7 @@ def _tuned(regime: Regime, size: Size, seed: int, folder: Path) -> dict[str, Any
 
 
 def _read(regime: Regime, size: Size, seed: int, folder: Path) -> Block | None:
-    """Return what a regime's folder holds so far; None if nothing."""
+    """Return the results in a regime's folder so far; None if there are none."""
     records = dict[str, Rollout]()
     for agent, count in _agents(regime, size).items():
         found = read_records(folder / str(count), seed).get(regime.env, {})

@@ -1,4 +1,4 @@
-"""The page of the study of planning: a table and verdicts for each regime, and a figure."""
+"""Writes the page of the study of planning: a table and verdicts for each regime, and a figure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from gents_gym.report.comparison import mean_interval
 from gents_gym.report.tables import escape
 
 NAME, TITLE = "planning", "Planning with the model"
-RESAMPLES = 4000  # of the bootstrap
+RESAMPLES = 4000  # resamples of the bootstrap
 TAIL = 0.95  # the quantile that is compared
 HEADS = ("agent", "tasks", "expected regret", "95 %", "99 %", "best regret", "ms per decision")
 PAPER = "ts-gen, as in the paper"  # its name in figures, whichever policy class it fits
@@ -50,7 +50,7 @@ the whole interval is at or below zero, not met if all of it is above, else not 
 
 @dataclass(frozen=True)
 class Block:
-    """What was found in one regime."""
+    """The results of one regime."""
 
     regime: Regime
     records: dict[str, Rollout]  # by agent, all on the first tasks of the same stream
@@ -59,7 +59,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Gap:
-    """A difference on common tasks with its interval, and what it says of a goal."""
+    """A difference on common tasks with its interval, and the verdict on a goal."""
 
     goal: str
     mean: float
@@ -115,9 +115,9 @@ def make_page(command: str, size: Size, blocks: Sequence[Block], seconds: float)
     """Return the page as Markdown.
 
     Args:
-        command: What makes it.
+        command: The command that makes it.
         size: How much is played.
-        blocks: What was found, by regime.
+        blocks: The results, by regime.
         seconds: How long this call took.
     """
     own = sum(record.seconds for block in blocks for record in block.records.values())
@@ -149,7 +149,7 @@ def _goals(blocks: Sequence[Block]) -> list[str]:
 
 
 def _table(block: Block) -> list[str]:
-    """Return a regime's heading, what was chosen there, and its table, the least expected regret first."""
+    """Return a regime's heading, what was chosen there, and its table, with the least expected regret first."""
     lines = [f"## {block.regime.name}", ""]
     if block.tuned is not None:
         evidence = block.tuned["rungs"][-1]

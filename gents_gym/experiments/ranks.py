@@ -13,7 +13,7 @@ RESAMPLES = 4000
 
 @dataclass(frozen=True)
 class Rank:
-    """An agent's average rank by reward among all, 1 for the most, with its interval."""
+    """An agent's average rank by reward among all agents, 1 for the highest, with its interval."""
 
     mean: float
     low: float
@@ -27,8 +27,8 @@ def average_ranks(records: Mapping[str, Records], seed: int = 0) -> dict[str, Ra
     pairs.
 
     Args:
-        records: What happened, by environment and agent; every environment has the same agents.
-        seed: Of the bootstrap.
+        records: The records by environment and agent; every environment has the same agents.
+        seed: Seed of the bootstrap.
     """
     agents = list(next(iter(records.values())))
     rewards = np.concatenate([[totals(part[agent], "reward") for agent in agents] for part in records.values()], axis=1)

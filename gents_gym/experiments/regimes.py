@@ -1,4 +1,4 @@
-"""The regimes of the study of planning, as data: settings, agents, and how many tasks each of them plays."""
+"""Lists the regimes of the study of planning, as data: settings, agents, and how many tasks each agent plays."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,28 +21,28 @@ CHEAP = (  # candidates of long tasks, which neither complete tables nor fit pol
 )
 
 
-COSTS = {"light": 0.1, "heavy": 1.0, "mlp": 10.0}  # of a decision, roughly in milliseconds, for the progress
+COSTS = {"light": 0.1, "heavy": 1.0, "mlp": 10.0}  # rough cost of a decision in milliseconds, for the progress
 
 
 def kind_of(agent: str) -> str:
-    """Return whether an agent is light, heavy (it completes tables), or fits networks to them (mlp)."""
+    """Return whether an agent is light, heavy (it completes tables), or fits networks to tables (mlp)."""
     heavy = "heavy" if agent.startswith(("ts-gen", "gen-ucb")) else "light"
     return "mlp" if "mlp" in agent else heavy
 
 
 @dataclass(frozen=True)
 class Regime:
-    """Tasks of one kind, and the model that agents play them with."""
+    """Tasks of one kind, and the model that agents use in them."""
 
     setting: str  # synthetic or news
-    spread: float  # of contexts
+    spread: float  # spread of contexts
     horizon: int
     long: bool = False  # whether it is too long for candidates that complete tables
     wrong: str | None = None  # a model that plays in the place of the setting's filter
 
     @property
     def name(self) -> str:
-        """What it is called: setting, spread and horizon."""
+        """The regime's name: setting, spread and horizon."""
         first = self.setting if self.wrong is None else self.wrong
         return f"{first}-{self.spread:g}-{self.horizon}"
 
@@ -63,7 +63,7 @@ class Regime:
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """The agents that compete to be ``auto``; none: all that tuning compares by default."""
+        """The agents that compete to be ``auto``; empty: all that tuning compares by default."""
         return CHEAP if self.long else ()
 
     @property
@@ -72,12 +72,12 @@ class Regime:
         return PAPER[self.setting]
 
     def agents(self, size: "Size") -> dict[str, int]:
-        """Return how many tasks each agent plays, without ``auto``; those that play none are left out."""
+        """Return how many tasks each agent plays, without ``auto``; agents without tasks are left out."""
         names = WRONG if self.wrong is not None else (self.paper, *FIELD)
         return {agent: n for agent in names if (n := size.tasks_of(self, agent))}
 
     def spec(self, agent: str, tuned: Path) -> str:
-        """Return an agent as it is played."""
+        """Return an agent's spec as it is played."""
         if agent == "auto":
             return write_spec("auto", {"model": self.model, "tuned": str(tuned), "contexts": self.law})
         if self.wrong is None:
@@ -88,7 +88,7 @@ class Regime:
 
 @dataclass(frozen=True)
 class Size:
-    """How much is played, in short and long tasks: fewer of them by agents that take long."""
+    """How much is played, in short and long tasks; slow agents play fewer."""
 
     light: tuple[int, int]
     heavy: tuple[int, int]  # by agents that complete tables
@@ -97,7 +97,7 @@ class Size:
     tuning: tuple[int, int]  # imagined ones, by the last two candidates
     block: tuple[int, int]  # tasks side by side; all numbers are multiples, so that the same blocks are compared
     horizons: tuple[int, int] = (500, 2000)
-    candidates: tuple[str, ...] | None = None  # to be ``auto``; None: the regime's
+    candidates: tuple[str, ...] | None = None  # candidates for ``auto``; None: the regime's
 
     @property
     def regimes(self) -> dict[str, Regime]:
@@ -115,7 +115,7 @@ class Size:
         return count[regime.long]
 
     def tune_config(self, regime: Regime, seed: int) -> TuneConfig:
-        """Return how ``auto`` is tuned for a regime: on imagined tasks alone."""
+        """Return how ``auto`` is tuned for a regime, only on imagined tasks."""
         candidates = self.candidates if self.candidates is not None else regime.candidates
         return TuneConfig(
             regime.model,

@@ -1,4 +1,4 @@
-"""Runs an experiment at a scale: its evaluation, figures and page go to a folder."""
+"""Runs an experiment at a scale, and writes its evaluation, figures and page to a folder."""
 
 import shlex
 import time
@@ -29,10 +29,10 @@ from gents_gym.models.load import load_model
 from gents_gym.report.figures import write_regret
 from gents_gym.training.losses import PREFIXES, Losses, exact_model, measure
 
-FIRST_ORACLE = "logistic"  # while playing; others are fitted afterwards, once for all agents
+FIRST_ORACLE = "logistic"  # oracle while playing; others are fitted afterwards, once for all agents
 BLOCK = 50  # tasks whose oracles are fitted at once
-TIMED_TASKS = 20  # side by side, if an experiment is about times
-MODELS = "models"  # the folder's part with models that were missing
+TIMED_TASKS = 20  # tasks side by side, if an experiment is about times
+MODELS = "models"  # subfolder for models that were missing
 
 
 def reproduce(
@@ -49,7 +49,7 @@ def reproduce(
     regrets: tuple[str, ...] = (),
     on_epoch: Told | None = None,
 ) -> Path:
-    """Play an experiment, and return the page that tells what was found; what is there already is not played again.
+    """Play an experiment, and return the page with its results; existing results are not played again.
 
     Args:
         name: One of ``EXPERIMENTS``.
@@ -58,12 +58,12 @@ def reproduce(
         scale: "small", for minutes, or "paper", for the paper's 500 tasks of 500 decisions.
         setting: One of ``SETTINGS``.
         workers: Processes; None: one per core. Times per decision are measured with one.
-        on_progress: Called with how far the playing is.
-        corpus: A prepared corpus of the news setting, in the place of the bundled one; models are then trained on it.
-        seed: Of the tasks and of the agents' randomness.
-        models: Models to play on, in the place of the bundled or trained ones.
-        regrets: Panels of the regret figures: names of regrets, or ("all",); none: the one that matters most.
-        on_epoch: Told of each epoch of a training: the model's folder, its progress, and how it is trained.
+        on_progress: Called with the progress of playing.
+        corpus: A prepared corpus of the news setting instead of the bundled one; models are then trained on it.
+        seed: Seed of the tasks and of the agents' randomness.
+        models: Models to play on instead of the bundled or trained ones.
+        regrets: Panels of the regret figures: names of regrets, or ("all",); empty: the one that matters most.
+        on_epoch: Called after each epoch of a training with the model's folder, its progress and its configuration.
     """
     check_choice("experiment", name, EXPERIMENTS)
     size = SCALES[check_choice("scale", scale, SCALES)]
@@ -101,7 +101,7 @@ def _command(name: str, setting: str, scale: str, corpus: Path | None, seed: int
 
 
 def _check_files(out: Path, name: str, experiment: Experiment) -> None:
-    """Raise if the folder cannot be used, or a file of the experiment's name in it is not an experiment's."""
+    """Raise if the folder cannot be used, or holds a file of the experiment's name that no experiment wrote."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         for path in (out / f"{name}.md", *out.glob(f"{name}*.png")):
@@ -123,7 +123,7 @@ def _play(
     workers: int | None,
     on_progress: Callable[[Progress], None] | None,
 ) -> Evaluation:
-    """Return the evaluation of the experiment's agents, or raise unless all played to their end."""
+    """Return the evaluation of the experiment's agents, or raise unless all of them finished."""
     tasks = min(size.tasks, TIMED_TASKS) if experiment.timed else size.tasks
     env, block = place.spec(size.horizon), experiment.block
     config = EvaluationConfig(experiment.agents, (env,), tasks, seed=seed, oracle=FIRST_ORACLE, block=block)
@@ -141,7 +141,7 @@ def _how_many(found: Evaluation) -> str:
 
 
 def _against_oracle(found: Evaluation, oracle: str) -> Records:
-    """Return the records with regret against a policy class: the same actions on the same tasks."""
+    """Return the records with regret against another policy class: the same actions on the same tasks."""
     run = found.manifest["run"]
     ((env, records),) = found.records.items()
     if oracle == run["oracle"]:

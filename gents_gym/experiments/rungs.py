@@ -5,14 +5,15 @@ from typing import Any, NamedTuple
 
 
 class Rung(NamedTuple):
-    """A change to the rung before it."""
+    """A change to the previous rung."""
 
     model: Mapping[str, Any]  # sizes and choices of the model
     training: Mapping[str, Any]  # options of its training
 
 
 RUNGS = {
-    # Fewer entries of each sequence in the loss, and fewer validation actions, cost a tenth. Rates as in the paper.
+    # Fewer entries of each sequence in the loss, and fewer validation actions, make it ten times cheaper. Rates are the
+    # paper's.
     "cheap": Rung({}, {"steps": 50, "validation_actions": 2000, "memory": 1.0, "learning_rates": (0.01, 0.001)}),
     "bounded": Rung({"raw": False}, {}),
     "scaled": Rung({}, {"scaling": True}),
@@ -21,7 +22,7 @@ RUNGS = {
     "started": Rung({}, {"first_fit": True}),
     "small": Rung({"context_features": 4}, {}),
 }
-WITHOUT_FEATURES = ("cheap", "bounded", "scaled", "scheduled", "intercept")  # the rest is about φ̂
+WITHOUT_FEATURES = ("cheap", "bounded", "scaled", "scheduled", "intercept")  # the rest concerns φ̂
 
 
 def climb(rung: str) -> Rung:

@@ -1,4 +1,4 @@
-"""What studies share: their folder, the words of their pages, and their progress over several evaluations."""
+"""Shared by studies: their folder, the text of their pages, and their progress over several evaluations."""
 
 import textwrap
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ Tell = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class PartProgress(Progress):
-    """How far a study is in one of its parts."""
+    """The progress of a study in one of its parts."""
 
     part: str = ""
 
@@ -26,19 +26,19 @@ class PartProgress(Progress):
 
 
 class Parts:
-    """Turns the progress of several evaluations, one after the other, into that of all of them."""
+    """Combines the progress of several consecutive evaluations."""
 
     def __init__(self, tell: Tell | None, weights: Sequence[float]) -> None:
         """Begin before the first part.
 
         Args:
-            tell: Called with how far it is; None: nobody is.
-            weights: How much work each part is.
+            tell: Called with the progress; None: nothing is called.
+            weights: The amount of work of each part.
         """
         self._tell, self._weights, self._at = tell, list(weights), -1
 
     def begin(self, part: str) -> Tell:
-        """Go on to the next part; return what its evaluation calls."""
+        """Start the next part; return the function that its evaluation calls."""
         self._at += 1
         before, own, total = sum(self._weights[: self._at]), self._weights[self._at], sum(self._weights)
 
@@ -52,7 +52,7 @@ class Parts:
 
 
 def open_study(out: str | Path, name: str, title: str) -> Path:
-    """Make the folder, or raise if it cannot be had or a file of the study's name in it is not a study's."""
+    """Make the folder, or raise if that fails or a file of the study's name in it is not a study's."""
     out = as_path("out", out)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -67,14 +67,14 @@ def open_study(out: str | Path, name: str, title: str) -> Path:
 
 
 def choose_parts(names: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Return the parts of a study that were asked for, in the study's order; all, if none was named."""
+    """Return the requested parts of a study, in the study's order; all, if none is named."""
     for name in names:
         check_choice("regime", name, known)
     return [name for name in known if name in names or not names]
 
 
 def read_records(folder: Path, seed: int) -> dict[str, dict[str, Rollout]]:
-    """Return what an evaluation's folder holds so far, by environment and agent; {} if there is none."""
+    """Return what an evaluation's folder holds so far, by environment and agent; {} if there is nothing."""
     if not (folder / "manifest.json").exists():
         return {}
     found = load_results(folder)

@@ -12,7 +12,7 @@ from gents_gym.evaluation.rollout import observed_outcomes, own_tasks, task_info
 from gents_gym.randomness import stream
 from gents_gym.types import Agent, Completion
 
-WARM_UP = 3  # decisions that do not count: compiling and loading are no decision's time
+WARM_UP = 3  # first decisions, which do not count because they include compiling and loading
 
 
 @runtime_checkable
@@ -30,10 +30,10 @@ class InTwoSteps(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Times:
-    """Seconds of each decision, played one task after the other, (n,) each."""
+    """Seconds of each decision, played one task at a time, (n,) each."""
 
     total: np.ndarray  # deciding and learning from the outcome
-    generation: np.ndarray | None = None  # None for agents that do not generate
+    generation: np.ndarray | None = None  # None for agents that do not generate tables
     fit: np.ndarray | None = None
     actions: np.ndarray | None = None  # (tasks, T)
 
@@ -53,7 +53,7 @@ def time_decisions(env: str, spec: str, n_tasks: int, seed: int) -> Times:
 
 
 def _play(envs: Any, agent: Agent, seed: int, index: int, most: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the moments of each decision of a task, (T, 4): begun, generated, decided, learned; and the actions."""
+    """Return the times of each decision of a task, (T, 4): begun, generated, decided, learned; and the actions."""
     observation, shown = envs.reset(seed=seed, options={"task": [index]})
     info = task_info(envs, observation, shown, own_tasks(envs))
     agent.reset(info, [stream(seed, "agent", index)])

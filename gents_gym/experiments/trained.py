@@ -26,9 +26,9 @@ def needed_models(experiment: Experiment) -> list[str]:
 
 
 def train_missing(experiment: Experiment, place: Setting, size: Scale, on_epoch: Told | None = None) -> None:
-    """Train what an experiment needs and what is neither bundled nor in its folder yet.
+    """Train the models that an experiment needs and that are neither bundled nor in their folder yet.
 
-    A training that was stopped goes on. A folder with another training in it is refused.
+    A stopped training continues. A folder with another training in it is refused.
     """
     bundled = bundled_models()
     for name in needed_models(experiment):
@@ -42,7 +42,7 @@ def train_missing(experiment: Experiment, place: Setting, size: Scale, on_epoch:
 def plan_training(name: str, place: Setting, size: Scale) -> tuple[TrainConfig, int]:
     """Return how a model is trained, and on how many actions.
 
-    Models of fewer actions take as many gradient steps as the whole one.
+    Models of fewer actions take as many gradient steps as the full one.
     """
     recipe = find_recipe(name)
     config = preset_config(recipe.preset, place.name, model=dict(recipe.sizes), **recipe.training)
@@ -57,7 +57,7 @@ def _n_batches(actions: int, config: TrainConfig) -> int:
 
 
 def _is_there(folder: Path, config: TrainConfig, actions: int) -> bool:
-    """Return whether a folder holds the training, done; another one raises."""
+    """Return whether a folder holds this training, finished; raise if it holds another."""
     if not (folder / CONFIG).exists():
         return False
     notes = read_config(folder / CONFIG).get("notes") or {}

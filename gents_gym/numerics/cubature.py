@@ -1,4 +1,4 @@
-"""Computes nodes and weights of rules for expectations under standard normal distributions."""
+"""Computes nodes and weights of quadrature rules for standard normal distributions."""
 
 import numpy as np
 
@@ -6,8 +6,8 @@ import numpy as np
 def normal_cubature(size: int) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes (n, Q) and positive weights (n,) that are exact for polynomials of degree 5 under N(0, I_Q).
 
-    The centre, and on the sphere of radius √(Q+2) the points on the axes and the corners of a cube: n = 1 + 2Q + 2^Q.
-    For Q = 1 it is Gauss's rule of three nodes.
+    The nodes are the centre and, on the sphere of radius √(Q+2), the points on the axes and the corners of a cube: n =
+    1 + 2Q + 2^Q. For Q = 1 it is Gauss's rule with three nodes.
     """
     axes = np.concatenate([np.eye(size), -np.eye(size)])
     corners = np.stack(np.meshgrid(*[[-1.0, 1.0]] * size, indexing="ij"), axis=-1).reshape(-1, size) / np.sqrt(size)

@@ -1,7 +1,7 @@
 """Treats sixteen float32 numbers as one value in compiled code, so that they fill one register.
 
-A compiled loop over a short array spends more on its tests and leftovers than on its work. Lanes have none: in
-compiled functions they know ``+ - * /``, negation, ``abs`` and ``min``, with each other and with single float32
+A compiled loop over a short array spends more time on its tests and remainder than on its work. Lanes avoid both. In
+compiled functions they support ``+ - * /``, negation, ``abs`` and ``min``, with each other and with single float32
 numbers, and the functions below. Rounding may differ from that of single numbers, as in loops with fast-math.
 """
 
@@ -106,7 +106,7 @@ def total(typing: Any, lanes: Any) -> Any:
 
 
 def _elementwise(emit: Callable[..., Any], *kinds: Any) -> Any:
-    """Return what makes an intrinsic of instructions on lanes; a single number among its values fills lanes first."""
+    """Return a maker of intrinsics on lanes; a single number among the values is first broadcast to lanes."""
 
     def emit_filled(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return emit(builder, *(_filled(builder, *each) for each in zip(signature.args, values, strict=True)))
@@ -122,7 +122,7 @@ def _filled(builder: Any, kind: Any, value: Any) -> Any:
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, start: Any) -> Any:
-    """Return the address of an array's entry ``start`` as one of lanes."""
+    """Return the address of an array's entry ``start`` as a pointer to lanes."""
     data = make_array(kind)(context, builder, array).data  # type: ignore[no-untyped-call]
     return builder.bitcast(builder.gep(data, [start]), _REGISTER.as_pointer())
 

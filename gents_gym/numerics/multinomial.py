@@ -23,7 +23,7 @@ class MultinomialProblems(NewtonProblems):
     coefficients β, those of β_1 first. With C=2 it is a logistic regression.
 
     Args:
-        rows: x, (n, K) float64, problem after problem in the order of :meth:`numpy.ndarray.ravel`.
+        rows: x, (n, K) float64, one problem after another in the order of :meth:`numpy.ndarray.ravel`.
         outcomes: y, (n,), whole numbers from 0 to C-1.
         counts: How many rows each problem has, (B, A).
         center: μ, (B, A, Q).
@@ -41,7 +41,7 @@ class MultinomialProblems(NewtonProblems):
         self._sizes = (center.shape[-1] // rows.shape[1], rows.shape[1])  # C-1, K
         observed = outcomes == np.arange(1, 1 + self._sizes[0])[:, None]  # (C-1, n)
         self._target = self._scores(observed.astype(np.float64))
-        self.work = center.size + outcomes.size  # numbers that an evaluation is made of
+        self.work = center.size + outcomes.size  # numbers that an evaluation needs
 
     def loss(self, solution: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the objectives (..., B, A) at ``solution`` (..., B, A, Q), and P(1), …, P(C-1), (C-1, ..., n)."""

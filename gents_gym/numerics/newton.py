@@ -5,14 +5,14 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-MOST_PAIRS = 1 << 26  # products of two columns that are kept, 512 MB; more are computed again for every Hessian
+MOST_PAIRS = 1 << 26  # most products of two columns that are kept, 512 MB; more are computed again for every Hessian
 
 
 class NewtonProblems(ABC):
     """Many convex problems of one size that Newton's method solves side by side.
 
-    A subclass says what the objectives are. Their ``chances`` are what gradients and Hessians are made of; arrays of
-    problems have the leading axes of ``_center``, which is also where the search begins.
+    A subclass defines the objectives. Gradients and Hessians are computed from their ``chances``; arrays of problems
+    have the leading axes of ``_center``, which is also where the search begins.
     """
 
     _center: np.ndarray  # (..., K)
@@ -31,7 +31,7 @@ class NewtonProblems(ABC):
 
     @abstractmethod
     def _rounding(self) -> np.ndarray:
-        """Return what gradients are known to at the best, broadcast to (..., K)."""
+        """Return the rounding error of gradients, broadcast to (..., K)."""
 
     @abstractmethod
     def _each(self, flags: np.ndarray) -> np.ndarray:
@@ -50,7 +50,7 @@ class NewtonProblems(ABC):
             start: Where to begin, (..., K); None: at the center.
             wanted: Booleans (...), the problems to solve; the others stay at the start.
             tolerance: The largest gradient entry at a solution.
-            max_iterations: Newton steps; reached only by extreme data.
+            max_iterations: Newton steps; only extreme data needs this many.
         """
         solution = self._center
         still = np.ones(solution.shape[:-1], np.bool_) if wanted is None else wanted
@@ -73,7 +73,7 @@ class NewtonProblems(ABC):
     def _descend(
         self, solution: np.ndarray, loss: np.ndarray, chances: np.ndarray, step: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Take the steps, each halved until its objective does not rise beyond rounding, or not at all."""
+        """Take the steps; each is halved until its objective does not rise beyond rounding, or not taken at all."""
         for _ in range(40):
             tried = solution - step
             new_loss, new_chances = self.loss(tried)
@@ -86,7 +86,7 @@ class NewtonProblems(ABC):
     def _better(
         self, solution: np.ndarray, loss: np.ndarray, chances: np.ndarray, other: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return, problem by problem, the one of two points with the lower objective, and what goes with it."""
+        """Return, problem by problem, the one of two points with the lower objective, and its data."""
         with np.errstate(over="ignore", invalid="ignore"):
             other_loss, other_chances = self.loss(other)
         lower = other_loss <= loss
@@ -107,7 +107,7 @@ class LogisticProblems(NewtonProblems):
         outcomes: y, (B, T, A), each 0 or 1.
         precision: Λ, (..., K, K), broadcast to (B, A, K, K); a zero on its diagonal leaves that entry free.
         center: μ, (..., K), broadcast to (B, A, K).
-        weights: w, (B, T, A), or None for ones; a zero takes the row out.
+        weights: w, (B, T, A), or None for ones; a zero drops the row.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class LogisticProblems(NewtonProblems):
 
 
 def _solve_regular(curvature: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """Return the Newton steps, (..., K); a bump on the diagonal keeps saturated or huge data solvable."""
+    """Return the Newton steps, (..., K); a small diagonal term keeps saturated or huge data solvable."""
     bump = np.eye(curvature.shape[-1])
     try:
         return np.linalg.solve(curvature + 1e-12 * bump, gradient[..., None])[..., 0]

@@ -8,11 +8,11 @@ from scipy.special import gammaln
 from gents_gym.numerics.multinomial import MultinomialProblems
 
 FREEDOM = 6.0  # degrees of freedom: tails heavier than those of any posterior under a Gaussian prior
-AT_ONCE = 1 << 14  # numbers that proposals are evaluated in at once: few calls for one task, and small arrays for many
+AT_ONCE = 1 << 14  # numbers per evaluation of proposals: few calls for one task, and small arrays for many
 
 
 class Student(NamedTuple):
-    """Student distributions around the modes of posteriors, which proposals are drawn from."""
+    """Student distributions around the modes of posteriors, for drawing proposals."""
 
     mode: np.ndarray  # (..., Q)
     root: np.ndarray  # an upper triangular square root of the inverse Hessian at the mode, (..., Q, Q)
@@ -55,12 +55,12 @@ class Student(NamedTuple):
 
 
 def draw_numbers(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Return what proposals (S, ..., Q) are made of: standard normals of that shape, and chi-squares (S, ...)."""
+    """Return the random numbers for proposals (S, ..., Q): standard normals of that shape, and chi-squares (S, ...)."""
     return rng.standard_normal(shape), rng.chisquare(FREEDOM, shape[:-1])
 
 
 def last_state(proposals: np.ndarray, weights: np.ndarray, log_uniform: np.ndarray) -> np.ndarray:
-    """Return where the chain over the S proposals ends, (S, ..., Q) to (..., Q).
+    """Return the end of the chain over the S proposals, (S, ..., Q) to (..., Q).
 
     It is an independence Metropolis-Hastings chain, which starts at the first proposal.
 

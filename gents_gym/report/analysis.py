@@ -15,7 +15,7 @@ Row = dict[str, Any]
 def summary_rows(env: str, records: Records, baseline: str | None = None) -> list[Row]:
     """Return a row per agent: mean, s.e., median and tails of each measure's totals, and the time per decision.
 
-    With them comes the reward per decision, and, with a ``baseline`` among the agents, the lift over it.
+    It also has the reward per decision and, with a ``baseline`` among the agents, the lift over it.
     """
     rows, names = [], measures(records)
     for agent, record in records.items():
@@ -40,8 +40,8 @@ def per_decision(record: Rollout) -> np.ndarray:
 def lift(record: Rollout, baseline: Rollout) -> tuple[float, float]:
     """Return by what share the mean reward per decision exceeds the baseline's on the same tasks, and its s.e.
 
-    The s.e. of the ratio is by the delta method, task by task. If the baseline's mean is not above 0, a share of it
-    means nothing: both are NaN.
+    The s.e. of the ratio is by the delta method, task by task. If the baseline's mean is not above 0, a share of it is
+    meaningless, and both are NaN.
     """
     ours, theirs = per_decision(record), per_decision(baseline)
     if theirs.mean() <= 0:
@@ -51,24 +51,24 @@ def lift(record: Rollout, baseline: Rollout) -> tuple[float, float]:
 
 
 def choose_baseline(records: Records) -> str:
-    """Return the agent that others are measured against unless one is named: random, or the least reward's."""
+    """Return the default baseline: random, or the agent with the least reward."""
     means = {agent: float(per_decision(record).mean()) for agent, record in records.items()}
     plain = [agent for agent, record in records.items() if not record.privileged] or list(records)
     return "random" if "random" in records else min(plain, key=means.__getitem__)
 
 
 def _error(values: np.ndarray) -> float:
-    """Return the standard error of a mean; NaN of a single value."""
+    """Return the standard error of a mean; NaN for a single value."""
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
 
 
 def curve(record: Rollout, measure: str, points: int = 200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return steps, the mean over tasks of what is cumulated up to them, and its s.e., (P,) each.
+    """Return steps, the mean over tasks of the cumulative measure at these steps, and its s.e., (P,) each.
 
     Args:
-        record: What happened.
+        record: The record.
         measure: A regret's name, or "reward".
-        points: How many steps to keep at the most, evenly spread, with the first and the last among them.
+        points: The most steps to keep, evenly spread, including the first and the last.
     """
     mean, error = record.curve(measure)
     kept = _spread(len(mean), points)
@@ -79,9 +79,9 @@ def distribution(record: Rollout, measure: str, points: int = 200) -> tuple[np.n
     """Return tasks' totals in order and the share of tasks that are at or below them, (P,) each.
 
     Args:
-        record: What happened.
+        record: The record.
         measure: A regret's name, or "reward".
-        points: How many totals to keep at the most, evenly spread, with the least and the largest among them.
+        points: The most totals to keep, evenly spread, including the least and the largest.
     """
     values = np.sort(totals(record, measure))
     kept = _spread(len(values), points)
@@ -95,11 +95,11 @@ def _spread(size: int, points: int) -> np.ndarray:
 
 
 def rliable_scores(found: Evaluation, measure: str = "reward") -> dict[str, np.ndarray]:
-    """Return scores as rliable takes them: by agent, an array (runs, tasks) in which more is better.
+    """Return scores in rliable's format: by agent, an array (runs, tasks) in which more is better.
 
-    What rliable calls a task is an environment here, and its runs are the tasks drawn from it: those are the
-    independent repetitions that it resamples. A score is a mean per decision, so that horizons do not weigh; regrets
-    are negated. Agents that have not played all environments are left out.
+    A task of rliable is an environment here, and its runs are the tasks drawn from it, the independent repetitions that
+    rliable resamples. A score is a mean per decision, so that horizons do not matter; regrets are negated. Agents that
+    have not played all environments are left out.
 
     Args:
         found: The results.

@@ -12,18 +12,18 @@ from gents_gym.evaluation.rollout import Rollout
 
 @dataclass(frozen=True)
 class Difference:
-    """An agent's totals less the reference's: task by task, or of two sets of tasks."""
+    """An agent's totals minus the reference's: task by task, or between two sets of tasks."""
 
     agent: str
     reference: str
     measure: str
     tasks: int
     mean: float
-    low: float  # of the interval for the mean; NaN with a single task, as is ``high``
+    low: float  # lower end of the interval for the mean; NaN for a single task, as is ``high``
     high: float
     confidence: float
-    share: float  # of tasks in which the agent did better; NaN if unpaired
-    reference_tasks: int | None = None  # how many tasks the reference played, if they are others: unpaired
+    share: float  # share of tasks in which the agent did better; NaN if unpaired
+    reference_tasks: int | None = None  # the number of the reference's tasks, if they are different ones: unpaired
 
     @property
     def verdict(self) -> int:
@@ -34,7 +34,7 @@ class Difference:
     def __str__(self) -> str:
         less, what = ("less", f"{self.measure} regret") if self.measure != "reward" else ("more", "reward")
         if min(self.tasks, self.reference_tasks or self.tasks) < 2:
-            return f"one task does not tell {self.agent} from {self.reference}"
+            return f"one task is not enough to compare {self.agent} with {self.reference}"
         low, high = (self.low, self.high) if self.verdict == 0 else sorted((abs(self.low), abs(self.high)))
         unpaired = f"unpaired, {self.tasks} and {self.reference_tasks} tasks"
         tasks = f"{self.tasks} paired tasks" if self.reference_tasks is None else unpaired
@@ -55,16 +55,16 @@ def compare(
 ) -> Difference:
     """Return how an agent's totals differ from the reference's on the same tasks.
 
-    The interval is Student's t for the mean of the tasks' differences. Tasks are independent draws, and with hundreds
-    of them, as is usual, the mean is near normal; it needs no random numbers, so the same files always give the same
-    words. It holds for this one pair: of twenty pairs of equals, one is expected to look unequal.
+    The interval is Student's t interval for the mean of the tasks' differences. Tasks are independent draws, and with
+    the usual hundreds of them the mean is nearly normal. It needs no random numbers, so the same files always give the
+    same words. It holds for this one pair: of twenty pairs of equal agents, one is expected to look different.
 
     Args:
-        records: What happened, by agent; of one folder or several, on the same tasks by their hashes.
-        agent: The one.
-        reference: The other.
+        records: The records by agent, of one folder or several, on the same tasks by their hashes.
+        agent: The first agent.
+        reference: The second agent.
         measure: A regret's name, or "reward".
-        confidence: Of the interval, between 0 and 1.
+        confidence: Level of the interval, between 0 and 1.
     """
     for name, value in (("agent", agent), ("reference", reference)):
         check_choice(name, value, records)
@@ -77,7 +77,7 @@ def compare(
 
 
 def compare_all(records: Records, measure: str, confidence: float = CONFIDENCE) -> dict[tuple[str, str], Difference]:
-    """Return the differences of every two agents, by (agent, reference), in both orders."""
+    """Return the differences of every pair of agents, by (agent, reference), in both orders."""
     sums = {agent: totals(record, measure) for agent, record in records.items()}
     pairs = [(one, other) for one in records for other in records if one != other]
     for one, other in pairs:
@@ -86,7 +86,7 @@ def compare_all(records: Records, measure: str, confidence: float = CONFIDENCE) 
 
 
 def mean_interval(values: np.ndarray, confidence: float = CONFIDENCE) -> tuple[float, float, float]:
-    """Return the mean of independent values (B,) and Student's interval for it; NaN around a single one."""
+    """Return the mean of independent values (B,) and Student's interval for it; NaN for a single one."""
     n_values, mean, half = len(values), float(values.mean()), np.nan
     if n_values > 1:
         half = stats.t.ppf((1 + confidence) / 2, n_values - 1) * values.std(ddof=1) / np.sqrt(n_values)

@@ -1,4 +1,4 @@
-"""Writes an evaluation's pictures into its folder, and returns figures as the bytes of files."""
+"""Writes an evaluation's pictures into its folder, and returns figures as bytes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +14,8 @@ def write_regret(out: str | Path, regrets: Sequence[str] = (), agents: Sequence[
 
     Args:
         out: The folder.
-        regrets: A panel for each of these, or of ("all",); none: the one that matters most.
-        agents: Whom to show; None: all that have played all their tasks.
+        regrets: A panel for each of these, or ("all",); empty: the one that matters most.
+        agents: The agents to show; None: all that have played all their tasks.
     """
     found = load_results(out)
     shown = found if agents is None else found.only(agents)

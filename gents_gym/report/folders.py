@@ -1,4 +1,4 @@
-"""Compares agents of two folders of evaluations: paired on the tasks that both hold by their hashes, else unpaired."""
+"""Compares agents of two evaluation folders: paired on tasks with equal hashes in both, otherwise unpaired."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,19 +10,19 @@ from gents_gym.evaluation.measures import main_measure, measures, totals
 from gents_gym.evaluation.store import Evaluation, load_results
 from gents_gym.report.comparison import Difference, difference, unpaired_difference
 
-SHOWN = ("seed", "split", "block", "oracle", "commit", "versions")  # of a run, as the reason for other tasks
+SHOWN = ("seed", "split", "block", "oracle", "commit", "versions")  # settings of a run that explain different tasks
 
 
 def compare_folders(
     first: str | Path, second: str | Path, agents: Sequence[str] = (), measure: str | None = None
 ) -> list[str]:
-    """Return lines that say how agents of two folders differ, environment by environment.
+    """Return lines that say how agents of two folders differ, by environment.
 
     Args:
         first: The folder of an evaluation.
         second: Another one.
-        agents: One agent, which is in both folders, or two: the first folder's and the second's. None: every agent
-            that is in both, or, if there is none, every one of the first against every one of the second.
+        agents: One agent that is in both folders, or two: one of the first folder and one of the second. None: every
+            agent in both or, if there is none, every pair.
         measure: A regret's name, or "reward"; None: the one that matters most.
     """
     found = load_results(first), load_results(second)
@@ -40,7 +40,7 @@ def compare_folders(
 
 
 def _same_tasks(one: Evaluation, other: Evaluation, env: str) -> np.ndarray:
-    """Return the numbers of the tasks of the blocks that have the same hash in both."""
+    """Return the indices of the tasks in blocks that have the same hash in both."""
 
     def blocks(found: Evaluation) -> dict[str, str]:
         record = next(iter(found.records[env].values()))
@@ -63,7 +63,7 @@ def _heading(found: tuple[Evaluation, Evaluation], env: str, same: np.ndarray) -
 
 
 def _pairs(first: list[str], second: list[str], agents: Sequence[str]) -> list[tuple[str, str]]:
-    """Return which agent of the first folder is compared with which of the second."""
+    """Return the pairs of agents that are compared."""
     if len(agents) > 2:
         raise InputError(f"agents must be one or two, the first folder's and the second's, got {len(agents)}")
     if agents:

@@ -1,4 +1,4 @@
-"""Writes the report of an evaluation: one page that is read offline, tables and figures."""
+"""Writes the report of an evaluation: one offline page, tables and figures."""
 
 import hashlib
 import json
@@ -33,7 +33,7 @@ from gents_gym.report.wishes import Shown, Wishes, apply
 
 LISTING = "files.json"  # the sha256 of each file that the report may replace
 AS_IS = Wishes()
-POINTS = 200  # of a curve on the page: more cannot be seen, and the page stays small
+POINTS = 200  # most points of a curve on the page: more would not be visible, and the page stays small
 
 
 def write_report(out: str | Path, to: str | Path | None = None, wishes: Wishes = AS_IS) -> Path:
@@ -78,7 +78,7 @@ def report_files(shown: Shown) -> dict[str, bytes]:
 
 
 def _rows(shown: Shown) -> list[Row]:
-    """Return the rows of all environments; if agents have names, their specs too."""
+    """Return the rows of all environments, with specs if agents have display names."""
     rows = [row for env, each in shown.records.items() for row in summary_rows(env, each, shown.baseline(env))]
     if all(name == spec for name, spec in shown.specs.items()):
         return rows
@@ -108,7 +108,7 @@ def _write_files(to: Path, files: dict[str, bytes]) -> None:
         for path in sorted(path for path in to.iterdir() if path.name != LISTING and not is_part(path)):
             if not path.is_file() or hashlib.sha256(read_file(path)).hexdigest() not in ours:
                 raise InputError(f"'{path}' is damaged or not of a report: move it away, and start again")
-        # Old and new are both listed while files change, so that a report that is killed can be written again.
+        # Old and new files are both listed while files change, so that a killed report can be written again.
         remove_parts(to)
         _write_listing(to, ours | new)
         for path in to.iterdir():
@@ -135,7 +135,7 @@ def page(shown: Shown) -> str:
 
 
 def page_data(shown: Shown) -> dict[str, Any]:
-    """Return what the page shows, as JSON holds it; agents go by their number, in the order of the manifest."""
+    """Return the page's data as JSON values; agents are numbered in the order of the manifest."""
     found, numbers = shown.found, {name: i for i, name in enumerate(shown.specs)}
     return {
         "title": shown.wishes.title,
@@ -201,7 +201,7 @@ def _environment(env: str, records: Records, numbers: Mapping[str, int], baselin
 def _pairs(
     differences: dict[tuple[str, str], Difference], records: Records, numbers: Mapping[str, int]
 ) -> dict[int, dict[int, Any]]:
-    """Return the differences by the numbers of agent and reference."""
+    """Return the differences by the indices of agent and reference."""
     found: dict[int, dict[int, Any]] = {numbers[agent]: {} for agent in records}
     for (agent, reference), d in differences.items():
         shown = {"mean": d.mean, "low": d.low, "high": d.high, "share": d.share, "verdict": d.verdict, "text": str(d)}
@@ -210,6 +210,6 @@ def _pairs(
 
 
 def _note(text: str) -> str:
-    """Return the explanation behind a measure's name as a sentence."""
+    """Return the explanation of a measure as a sentence."""
     note = text.partition(": ")[2]
     return note[:1].upper() + note[1:] + "." if note else ""

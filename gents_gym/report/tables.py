@@ -17,7 +17,7 @@ NOTE = (
 
 
 def to_csv(rows: Sequence[Row]) -> str:
-    """Return rows as CSV, a column for every key of theirs; a number that there is not is an empty cell."""
+    """Return rows as CSV, with a column for every key; a missing number is an empty cell."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, columns, restval="", lineterminator="\n")
@@ -28,7 +28,7 @@ def to_csv(rows: Sequence[Row]) -> str:
 
 
 def to_markdown(env: str, records: Records, baseline: str | None = None) -> str:
-    """Return the table of an environment as Markdown, one line per agent; with a baseline, the lift over it."""
+    """Return the table of an environment as Markdown, one line per agent; with a baseline, also the lift over it."""
     n_tasks, names = len(next(iter(records.values())).actions), measures(records)
     tails = {name: {"median": "median", **bad_tail(name, n_tasks)} for name in names}
     heads = ["agent", "tasks"]
@@ -54,7 +54,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def escape(text: str) -> str:
-    """Return ``text`` in one line, such that Markdown shows it as it is."""
+    """Return ``text`` on one line, escaped so that Markdown shows it unchanged."""
     return re.sub(r"([\\`*_\[\]<>|~#&])", r"\\\1", " ".join(text.split()))
 
 

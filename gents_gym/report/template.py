@@ -1,4 +1,4 @@
-"""Fills the templates of pages: markup, style, script and data become one file that is read offline."""
+"""Fills the templates of pages: markup, style, script and data become one offline file."""
 
 import html
 import json
@@ -14,13 +14,13 @@ def fill_page(folder: Traversable, name: str, title: str, data: Any, style: str 
     """Return a whole page, with style, script and data in it.
 
     Args:
-        folder: That of the template: ``name``.html, .css and .js.
-        name: Of the template.
-        title: Of the page.
-        data: What the script shows, of numbers, texts, arrays, lists and dictionaries.
-        style: Rules before those of the template's own style sheet.
+        folder: The folder of the template's files, ``name``.html, .css and .js.
+        name: Name of the template.
+        title: Title of the page.
+        data: The data for the script: numbers, texts, arrays, lists and dictionaries.
+        style: Style rules that come before the template's own.
     """
-    # JSON needs no "<", so that no name in it can end the script it stands in.
+    # JSON needs no "<", so no name in the data can end the script element.
     text = json.dumps(plain(data), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     parts = {
         "title": html.escape(title),
@@ -33,7 +33,7 @@ def fill_page(folder: Traversable, name: str, title: str, data: Any, style: str 
 
 
 def plain(value: Any) -> Any:
-    """Return ``value`` as JSON knows it: five digits of each number, and null for NaN."""
+    """Return ``value`` as JSON values: five digits of each number, and null for NaN."""
     if isinstance(value, dict):
         return {key: plain(entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray | list | tuple):

@@ -1,4 +1,4 @@
-"""Holds what the user may change in a report: title, names, a selection of agents, a baseline, and regrets."""
+"""Holds what the user may change in a report: title, names, selection of agents, baseline and regrets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,16 +14,16 @@ from gents_gym.report.analysis import choose_baseline
 class Wishes:
     """How a report is shown."""
 
-    title: str | None = None  # of the page and the figures; None: the environment
-    names: Mapping[str, str] | Sequence[str] = field(default_factory=dict)  # by spec, or each "SPEC=NAME"
-    only: Sequence[str] = ()  # specs of the agents to show, in this order; none: all
+    title: str | None = None  # title of the page and the figures; None: the environment
+    names: Mapping[str, str] | Sequence[str] = field(default_factory=dict)  # display names by spec, or each "SPEC=NAME"
+    only: Sequence[str] = ()  # specs of the agents to show, in this order; empty: all
     baseline: str | None = None  # the agent that lifts are over, by spec or name; None: see choose_baseline
     regrets: Sequence[str] = ()  # panels of the figures; none: the regret that matters most
 
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """What a report shows, by the names that agents go by in it."""
+    """What a report shows, by display names of agents."""
 
     found: Evaluation
     records: Mapping[str, Records]  # by environment and name
@@ -36,14 +36,14 @@ class Shown:
         return self.wishes.title or env
 
     def baseline(self, env: str) -> str:
-        """Return the agent that lifts are over in an environment."""
+        """Return the agent that lifts are relative to in an environment."""
         records, wanted = self.records[env], self.wishes.baseline
         name = next((name for name, spec in self.specs.items() if wanted in (name, spec)), None)
         return name if name is not None and name in records else choose_baseline(records)
 
 
 def apply(found: Evaluation, wishes: Wishes) -> Shown:
-    """Return what to show of an evaluation, or raise if a wish cannot be met."""
+    """Return what to show of an evaluation, or raise if a wish cannot be fulfilled."""
     if wishes.title is not None and (not isinstance(wishes.title, str) or not wishes.title.strip()):
         raise InputError(f"title must be a text that is not empty, got {wishes.title!r}")
     chosen = found.only(wishes.only) if wishes.only else found
@@ -68,7 +68,7 @@ def apply(found: Evaluation, wishes: Wishes) -> Shown:
 
 
 def read_names(names: Mapping[str, str] | Sequence[str], agents: Sequence[str]) -> dict[str, str]:
-    """Return what agents are called by spec, from a mapping or from texts "SPEC=NAME"; a spec may have "=" in it."""
+    """Return display names by spec, from a mapping or from texts "SPEC=NAME"; a spec may contain "="."""
     if isinstance(names, Mapping):
         pairs = dict(names)
     else:

@@ -11,6 +11,6 @@ __all__ = ["ContractError", "check_agent", "check_model", "check_vector_env"]
 
 
 def __getattr__(name: str) -> _Any:
-    if name == "check_model":  # needs torch, which is imported when it is asked for
+    if name == "check_model":  # needs torch, which is imported only on request
         return getattr(_importlib.import_module("gents_gym.testing.model"), name)
     raise AttributeError(f"module 'gents_gym.testing' has no attribute {name!r}")

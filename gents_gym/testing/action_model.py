@@ -15,8 +15,8 @@ from gents_gym.testing.believer import check_same, watched
 from gents_gym.testing.contract import breach
 from gents_gym.types import ActionModel, Tasks
 
-STATE_ADVICE = "keep all that append learns in the state that it returns, and nothing in self"
-COPY_ADVICE = "make a new state: state = state.copy(), or state + change in place of state += change"
+STATE_ADVICE = "keep everything that append learns in the state that it returns, and nothing in self"
+COPY_ADVICE = "make a new state: state = state.copy(), or state + change instead of state += change"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +35,12 @@ class Histories:
         return cls(features, contexts, tasks.outcomes.swapaxes(0, 1).reshape(tasks.horizon, -1))
 
     def pick(self, rows: Sequence[int]) -> "Histories":
-        """Return those of some actions."""
+        """Return the rows of some actions."""
         return Histories(self.features[rows], self.contexts[:, rows], self.outcomes[:, rows])
 
 
 class WatchedActions:
-    """The three methods, with every answer checked."""
+    """Calls the three methods and checks every result."""
 
     def __init__(self, name: str, model: ActionModel, likelihood: Likelihood) -> None:
         self.name, self._model, self._likelihood = name, model, likelihood
@@ -68,7 +68,7 @@ class WatchedActions:
             self._likelihood.check_parameters("the prediction", found)
         except InputError as error:
             raise breach(
-                f"{self.name} predicts what is no prediction",
+                f"{self.name} returns invalid predictions",
                 done=f"predict was called for {len(contexts)} actions",
                 expected=f"{MEANINGS[str(self._likelihood).partition('(')[0]]}, of shape {wanted}",
                 seen=str(error),
@@ -77,7 +77,7 @@ class WatchedActions:
         return found
 
     def append(self, state: Any, contexts: np.ndarray, outcomes: np.ndarray, where: np.ndarray | None = None) -> Any:
-        """Return the state after one more row, which must have the shapes of the one before."""
+        """Return the state after one more row, which must have the same shapes as the one before."""
         given = (state, contexts, outcomes) if where is None else (state, contexts, outcomes, where)
         after = self._call("append", len(contexts), *given)
         shapes = [[tuple(leaf.shape) for leaf in tree_leaves(each)] for each in (state, after)]
@@ -87,7 +87,7 @@ class WatchedActions:
                 done=f"append was called for {len(contexts)} actions",
                 expected=f"arrays of the shapes that start gives them, {shapes[0]}",
                 seen=f"{shapes[1]}",
-                advice="keep sums, counts or a hidden state of fixed size in place of a growing list of rows",
+                advice="keep sums, counts or a hidden state of fixed size instead of a growing list of rows",
             )
         return after
 
@@ -106,7 +106,7 @@ class WatchedActions:
                 raise breach(
                     f"{self.name}: {verb} changes the {what} that it is given",
                     done=done,
-                    expected=f"the {what} is as before: tables are generated from one state again and again",
+                    expected=f"the {what} unchanged, because tables are generated from one state again and again",
                     seen="its numbers have changed",
                     advice=COPY_ADVICE,
                 )
@@ -116,10 +116,10 @@ class WatchedActions:
             check_state(verb, answer, size)
         except InputError as error:
             expected = f"an array with {size} rows, or tuples, lists or dictionaries of such arrays"
-            advice = "give every action a row of its own"
-            rule = f"{self.name}: {verb} returns what is no state"
+            advice = "give every action its own row"
+            rule = f"{self.name}: {verb} returns an invalid state"
             raise breach(rule, done=done, expected=expected, seen=str(error), advice=advice) from error
-        return map_tree(_copy, answer)  # so that a later change of the model's own arrays does not show in it
+        return map_tree(_copy, answer)  # so that later changes of the model's own arrays do not affect it
 
     def _given(self, leaf: Any) -> Any:
         return torch.tensor(leaf) if self._takes_tensors and isinstance(leaf, np.ndarray) else _copy(leaf)
@@ -145,23 +145,23 @@ def check_actions(name: str, model: ActionModel, likelihood: Likelihood, tasks: 
     found = actions.predict(state, context)
     done = f"predict was called twice with one state, after {steps} rows of {size} actions"
     again = actions.predict(state, context)
-    advice = "use the state and the context alone: no counter, clock or generator"
+    advice = "use only the state and the context: no counter, clock or generator"
     rule = f"{name}: a prediction depends on more than the history"
     check_same(rule, found, again, done, advice, what="action")
     after = actions.predict(actions.append(state, context, outcome), context)
     done = "one more row was appended to a state, and the state itself was used again"
     check_same(rule, found, actions.predict(state, context), done, STATE_ADVICE, what="action")
-    done = f"the same {steps} rows were appended again from start on"
+    done = f"the same {steps} rows were appended again to a new state"
     check_same(rule, found, actions.predict(actions.history(rows, steps), context), done, STATE_ADVICE, what="action")
     for picked in ([0], [size - 1], [*range(size - 1, -1, -1)], [*range(1, size, 3)]):
         done = f"actions {picked} of {size} were predicted, in this order"
         advice = "treat every row on its own: reduce over features only, never over actions (axis=0)"
-        rule = f"{name}: the prediction of an action depends on the other actions beside it"
+        rule = f"{name}: the prediction of an action depends on the other actions"
         part = rows.pick(picked)
         own = actions.history(part, steps)
         check_same(rule, found[picked], actions.predict(own, context[picked]), done, advice, what="action")
         rule, done = (
-            f"{name}: a state cannot be cut",
+            f"{name}: a state cannot be split into rows",
             f"rows {picked} of a state of {size} actions were used on their own",
         )
         cut = map_tree(lambda leaf, picked=picked: leaf[picked], state)
@@ -169,11 +169,11 @@ def check_actions(name: str, model: ActionModel, likelihood: Likelihood, tasks: 
         later = actions.predict(actions.append(cut, context[picked], outcome[picked]), context[picked])
         check_same(rule, after[picked], later, done, STATE_ADVICE, what="action")
     for where in (np.arange(size) % 3 == 1, np.ones(size, np.bool_), np.zeros(size, np.bool_)):
-        other = np.where(where, outcome, outcome[::-1])  # what is given for the others must not matter
+        other = np.where(where, outcome, outcome[::-1])  # the values given for the others must not matter
         chosen = actions.predict(actions.append(state, context, other, where), context)
         done = f"append was called with where, True for {int(where.sum())} of {size} actions"
         rule = f"{name}: append does not follow where"
-        advice = "use np.where or a product with where, so that rows that where does not pick stay as they are"
+        advice = "use np.where or a product with where, so that rows that where does not pick stay unchanged"
         wanted = np.where(where.reshape(-1, *[1] * (found.ndim - 1)), after, found)
         check_same(rule, wanted, chosen, done, advice, what="action")
 

@@ -1,4 +1,4 @@
-"""The contract of agents: one in, silence or the first thing that is wrong with it out."""
+"""Checks the contract of agents and raises at the first violation."""
 
 import copy
 import functools
@@ -17,8 +17,8 @@ from gents_gym.testing.privilege import check_unprivileged
 from gents_gym.testing.propensities import ASKED, check_propensities
 from gents_gym.types import ActionRows, Agent, Fittable, LateAgent, Privileged, RandomisedAgent, TaskDistribution, Tasks
 
-N_TASKS = 17  # side by side: no multiple of what processors do at once, where results for the last ones may differ
-BATCHES = ([0], [16], [5, 9, 7], [*range(16, -1, -1)])  # beside all at once, in order
+N_TASKS = 17  # tasks side by side; not a multiple of vector widths, because results for the remainder may differ
+BATCHES = ([0], [16], [5, 9, 7], [*range(16, -1, -1)])  # batches that are played besides all tasks in order
 FIT_ACTIONS, FIT_ROWS = 50, 100  # historical rows that a fitted agent is fitted to
 DEFAULT_TASKS = "synthetic(n_actions=4, horizon=30)"
 
@@ -32,19 +32,19 @@ def check_agent(
 ) -> None:
     """Play an agent in every way that an evaluation relies on, and raise at the first that goes wrong.
 
-    Its regret is not judged. Whether it plays tasks of other sizes, an unknown horizon or another reward function
-    is its own choice: one that does not says so by raising :class:`InputError`.
+    Its regret is not judged. An agent need not play tasks of other sizes, an unknown horizon or another reward
+    function, but then it must raise :class:`InputError`.
 
     Args:
-        agent: A class or function that makes an agent without arguments, an agent's id with options behind it, or an
-            agent, of which copies are played. One with ``fit`` that is made here is fitted first.
-        tasks: The tasks that it plays: a task distribution or its id, options behind it.
-        steps: Decisions that are played of each.
-        may_part: How many tasks, of all compared, may be played otherwise in another batch: above 0 only for agents on
-            matrix products of a library, which round differently for another number of rows.
+        agent: A class or function that makes an agent without arguments, an agent's id, optionally with options, or an
+            agent, of which copies are played. An agent made here that has ``fit`` is fitted first.
+        tasks: The tasks that it plays: a task distribution or its id, optionally with options.
+        steps: Decisions played in each task.
+        may_part: How many of the compared tasks may be played differently in another batch. It is above 0 only for
+            agents that use a library's matrix products, which round differently for another number of rows.
 
     Raises:
-        ContractError: With what was done, expected and seen, and what to do about it.
+        ContractError: It says what was done, expected and seen, and what to do about it.
     """
     check_integer("steps", steps, 4)
     check_integer("may_part", may_part, 0)
@@ -76,12 +76,12 @@ def _name(agent: Any) -> str:
 
 
 def _maker(agent: Any, rows: ActionRows) -> Callable[[], Agent]:
-    """Return what makes agents that are ready to play."""
+    """Return a function that makes agents that are ready to play."""
     name = _name(agent)
     if isinstance(agent, str):
         make: Callable[[], Agent] = functools.partial(make_agent, agent)
     elif callable(agent) and (isinstance(agent, type) or not hasattr(agent, "reset")):
-        advice = "for a class with arguments, hand in lambda: MyAgent(...)"
+        advice = "for a class with arguments, pass lambda: MyAgent(...)"
         done = "it was called without arguments"
         make = explained(f"{name} cannot be made", done=done, expected="an agent", advice=advice)(agent)
     else:
@@ -126,7 +126,7 @@ def _check_forgetful(player: Player, tasks: Tasks, others: Tasks, played: np.nda
         played,
         player.play(tasks, range(N_TASKS), agent),
         "an agent played other tasks, the last ones not to the end, was reset, and played the first tasks",
-        "set every attribute that act or observe changes anew in reset",
+        "in reset, set every attribute that act or observe changes",
     )
 
 
@@ -137,7 +137,7 @@ def _check_batches(player: Player, tasks: Tasks, played: np.ndarray, may_part: i
         parted += int((again != played[batch]).any(axis=1).sum())
         if parted > may_part:
             check_same_actions(
-                f"{player.name} plays a task otherwise beside other tasks",
+                f"{player.name} plays differently next to other tasks",
                 played[batch],
                 again,
                 f"tasks {batch} of {N_TASKS} were played side by side in this order, each with its own generator",
@@ -151,44 +151,44 @@ def _check_buffers(player: Player, tasks: Tasks, played: np.ndarray) -> None:
         f"{player.name} keeps an array that belongs to its caller",
         played,
         player.play(tasks, range(N_TASKS), scribble=True),
-        "contexts, actions and outcomes were overwritten after each call that they were handed to",
+        "contexts, actions and outcomes were overwritten after each call that they were passed to",
         "keep copies: np.array(context), not context or a view of it",
     )
 
 
 def _check_late(player: Player, tasks: Tasks, played: np.ndarray, may_part: int) -> None:
-    """Raise unless outcomes without a delay are learned as in time, and late ones alike in any batch."""
+    """Raise unless outcomes without a delay are learned as in ``observe``, and late ones equally in any batch."""
     everyone = range(N_TASKS)
     in_time = np.zeros((N_TASKS, tasks.horizon), np.int64)
     again = unless_refused(lambda: player.play(tasks, everyone, delays=in_time))
     if again is None:
         return
-    done = "every outcome was handed to observe_late right after its decision, in the place of observe"
+    done = "every outcome was handed to observe_late right after its decision, instead of observe"
     advice = "keep context and action of every act until observe_late, and learn there as in observe"
-    check_same_actions(f"{player.name} learns otherwise by observe_late", played, again, done, advice)
+    check_same_actions(f"{player.name} learns differently in observe_late", played, again, done, advice)
     delays = np.random.default_rng(0).integers(-1, 5, size=in_time.shape)
     late = player.play(tasks, everyone, delays=delays)
     batch = BATCHES[2]
     apart = player.play(tasks, batch, delays=delays, scribble=True)
     if int((apart != late[batch]).any(axis=1).sum()) > may_part:
         done = f"tasks {batch} of {N_TASKS} were played side by side, with outcomes that arrive late or never; arrays "
-        done += "were overwritten after each call that they were handed to"
+        done += "were overwritten after each call that they were passed to"
         advice = "find an outcome's task and decision by its numbers in feedback, and keep copies of arrays"
-        check_same_actions(f"{player.name} plays a task otherwise beside other tasks", late[batch], apart, done, advice)
+        check_same_actions(f"{player.name} plays differently next to other tasks", late[batch], apart, done, advice)
 
 
 def _check_available(player: Player, tasks: Tasks, played: np.ndarray, may_part: int) -> None:
-    """Raise unless the agent plays among what is available, as ever if that is everything, and alike in any batch."""
+    """Raise unless the agent plays available actions only, equally in any batch, and as usual if all are available."""
     everyone, shape = range(N_TASKS), (N_TASKS, tasks.horizon, tasks.n_actions)
     again = unless_refused(lambda: player.play(tasks, everyone, available=np.ones(shape, np.bool_)))
     if again is None:
         return
     done, advice = "every action was available, in act(context, available)", "available=None is the same as all True"
-    check_same_actions(f"{player.name} plays otherwise if everything is available", played, again, done, advice)
+    check_same_actions(f"{player.name} plays differently if everything is available", played, again, done, advice)
     order = np.argsort(np.random.default_rng(0).random(shape), axis=2)
-    available = order < max(1, tasks.n_actions // 2)  # as many in every task, others at every decision
+    available = order < max(1, tasks.n_actions // 2)  # the same number in every task, other ones at every decision
     some = unless_refused(lambda: player.play(tasks, everyone, available=available))
-    if some is None:  # an adapter for agents that need not look at a mask refuses what they play
+    if some is None:  # an adapter for agents that ignore masks refuses what they play
         return
     asked = player.fresh()
     if isinstance(asked, RandomisedAgent) and "available" in inspect.signature(asked.probabilities).parameters:
@@ -197,19 +197,19 @@ def _check_available(player: Player, tasks: Tasks, played: np.ndarray, may_part:
             "probabilities(context, available) was called before every act",
             "see gents_gym.types.MaskedAgent",
         )
-        rule = f"{player.name} plays otherwise when it is asked for probabilities"
+        rule = f"{player.name} plays differently when probabilities are requested"
         check_same_actions(rule, some[:, :ASKED], again, done, advice)
     batch = BATCHES[2]
     apart = player.play(tasks, batch, available=available, scribble=True)
     if int((apart != some[batch]).any(axis=1).sum()) > may_part:
         done = f"tasks {batch} of {N_TASKS} were played side by side, with half of the actions available; arrays were "
-        done += "overwritten after each call that they were handed to"
+        done += "overwritten after each call that they were passed to"
         advice = "use each task's own row of available, and keep copies of arrays"
-        check_same_actions(f"{player.name} plays a task otherwise beside other tasks", some[batch], apart, done, advice)
+        check_same_actions(f"{player.name} plays differently next to other tasks", some[batch], apart, done, advice)
 
 
 def _check_sizes(player: Player, tasks: Tasks, played: np.ndarray) -> None:
-    """Raise where one agent, reset for other sizes, neither plays nor says that it cannot."""
+    """Raise if an agent, reset for other sizes, neither plays nor refuses."""
     agent = player.fresh()
     player.play(tasks, range(2), agent)
     _, n_actions, n_features = tasks.action_features.shape
@@ -223,7 +223,7 @@ def _check_sizes(player: Player, tasks: Tasks, played: np.ndarray) -> None:
         played,
         player.play(tasks, range(N_TASKS), agent),
         "an agent was reset for other numbers of tasks, actions and features, and then for the first tasks again",
-        "set everything that depends on info anew in reset, before anything is raised there",
+        "in reset, set everything that depends on info before raising anything",
     )
 
 
@@ -237,7 +237,7 @@ def _random_tasks(n_actions: int, context_dim: int, n_features: int, like: Tasks
 
 
 def _check_reward(player: Player, tasks: Tasks, played: np.ndarray) -> None:
-    """Raise where the agent learns from outcomes but never asks what they are worth."""
+    """Raise if the agent learns from outcomes but ignores the reward function."""
     everyone = range(N_TASKS)
     turned = replace(tasks, outcomes=tasks.outcomes[..., ::-1])
     if np.array_equal(player.play(turned, everyone), played):
@@ -250,8 +250,7 @@ def _check_reward(player: Player, tasks: Tasks, played: np.ndarray) -> None:
     raise breach(
         f"{player.name} ignores the reward function",
         done="the same tasks were played with the rewards R(y) reversed to 1 - R(y), and with rewards of 0",
-        expected="other actions, as the agent does act by outcomes",
+        expected="other actions, because the agent does learn from outcomes",
         seen="the same actions throughout",
-        advice="learn from info.reward_fn(outcome), or raise gents_gym.InputError in reset where it is not the one "
-        "that the agent is made for",
+        advice="learn from info.reward_fn(outcome), or raise gents_gym.InputError in reset if it must be another one",
     )

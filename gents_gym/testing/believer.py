@@ -1,4 +1,4 @@
-"""Wraps a belief and checks every call for what no belief may do."""
+"""Wraps a belief and checks every call for violations."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -11,17 +11,17 @@ from gents_gym.randomness import stream
 from gents_gym.testing.contract import breach, explained, global_generators_left_alone
 from gents_gym.types import Belief, Completion, Feedback, Model, TaskInfo, Tasks
 
-RNG_ADVICE = "draw all randomness of task i from rngs[i], which begin is given"
-EXACT, ROUGH = 1e-4, 0.15  # tolerances: of rounding, and of predictions that are made with random numbers
+RNG_ADVICE = "draw all randomness of task i from rngs[i], which begin receives"
+EXACT, ROUGH = 1e-4, 0.15  # tolerances for rounding, and for predictions that use random numbers
 
 
 @dataclass(frozen=True, eq=False)
 class Story:
-    """What happens in n tasks: the actions that are played in their contexts, in order, and all outcomes."""
+    """What happens in n tasks: the actions played in their contexts, in order, and all outcomes."""
 
     tasks: Tasks
     actions: np.ndarray  # (n, T)
-    numbers: Sequence[int]  # of the tasks; task i has generator i wherever it is
+    numbers: Sequence[int]  # numbers of the tasks; task i has generator i wherever it is
 
     def pick(self, order: Sequence[int]) -> "Story":
         """Return the story of some of the tasks, repeats allowed."""
@@ -61,7 +61,7 @@ class Story:
         return Story(wider, self.actions, self.numbers)
 
     def outcome(self, t: int) -> np.ndarray:
-        """Return what came of decision t, (n,)."""
+        """Return the outcomes of decision t, (n,)."""
         return self.tasks.outcomes[np.arange(len(self.actions)), t, self.actions[:, t]].copy()
 
     def info(self) -> TaskInfo:
@@ -84,17 +84,18 @@ class Story:
 
 @dataclass(eq=False)
 class WatchedBelief:
-    """A belief whose answers are checked, and which must leave alone what it is given."""
+    """A belief whose results are checked, and which must not change its arguments."""
 
     name: str
     belief: Belief
     where: str  # what is being done, for the messages
-    rngs: list[np.random.Generator] = field(default_factory=list)  # those that begin was given; of a fork: unknown
-    scribble: bool = False  # overwrite arrays after the calls that they were given to
+    # The generators that begin received; unknown for a fork.
+    rngs: list[np.random.Generator] = field(default_factory=list)
+    scribble: bool = False  # overwrite arrays after the calls that they were passed to
     draws: bool = False  # whether predictions were seen to use random numbers
 
     def call(self, verb: str, *given: Any, **options: Any) -> Any:
-        """Return what a verb answers."""
+        """Return the result of a method."""
         arrays = [part for part in (*given, *options.values()) if isinstance(part, np.ndarray)]
         arrays += [part for each in given if isinstance(each, Feedback) for part in vars(each).values()]
         before, done = copy.deepcopy(arrays), f"{verb} was called after {self.where}"
@@ -104,9 +105,9 @@ class WatchedBelief:
                 raise breach(
                     f"{self.name} modifies an array that {verb} was given",
                     done=done,
-                    expected="the array is as before",
+                    expected="an unchanged array",
                     seen="its numbers have changed",
-                    advice="work on a copy: array.copy(), or a = a + b in place of a += b",
+                    advice="work on a copy: array.copy(), or a = a + b instead of a += b",
                 )
         answer = copy.deepcopy(answer) if isinstance(answer, np.ndarray | Completion) else answer
         if self.scribble:
@@ -115,7 +116,7 @@ class WatchedBelief:
         return answer
 
     def expected(self, contexts: np.ndarray, *actions: np.ndarray) -> np.ndarray:
-        """Return mean rewards, of all actions or of some, asked for with the same random numbers each time."""
+        """Return mean rewards of all actions or of some, with the same random numbers each time."""
         kept = [rng.bit_generator.state for rng in self.rngs]
         for rng in self.rngs:
             rng.bit_generator.state = stream(1, "agent", 0).bit_generator.state
@@ -127,7 +128,7 @@ class WatchedBelief:
         return found
 
     def play(self, story: Story, start: int, stop: int) -> "WatchedBelief":
-        """Play decisions ``start`` to ``stop - 1``, each with its outcome at once; return itself."""
+        """Play decisions ``start`` to ``stop - 1``, each with its outcome at once; return self."""
         tasks = np.arange(len(story.actions))
         for t in range(start, stop):
             self.call("decide", story.tasks.contexts[:, t].copy(), story.actions[:, t].copy())
@@ -148,7 +149,7 @@ class Believer:
     model: Model
 
     def begin(self, story: Story, steps: int = 0, scribble: bool = False, **changes: Any) -> WatchedBelief:
-        """Return the belief of a story's tasks after its first ``steps`` decisions; ``changes`` are of the info."""
+        """Return the belief of a story's tasks after its first ``steps`` decisions; ``changes`` apply to the info."""
         tasks = story.tasks
         where = f"{steps} decisions in {len(tasks)} tasks of {tasks.n_actions} actions"
         rngs = [stream(0, "agent", i) for i in story.numbers]
@@ -167,7 +168,7 @@ class Believer:
             raise breach(
                 f"{self.name} modifies info.action_features",
                 done=f"begin was called, {where}",
-                expected="info.action_features is as before",
+                expected="unchanged info.action_features",
                 seen="its numbers have changed",
                 advice="work on a copy",
             )
@@ -179,7 +180,7 @@ VERBS = ("expected", "variance", "decide", "observe", "complete", "fork", "add",
 
 def watched(name: str, verb: str, done: str, call: Callable[[], Any]) -> Any:
     """Return what ``call`` returns; raise if it fails or uses a global generator."""
-    advice = "see docs/own_model.md for what each method is given and returns"
+    advice = "see docs/own_model.md for what each method receives and returns"
     with (
         explained(f"{name} fails in {verb}", done=done, expected="an answer", advice=advice),
         global_generators_left_alone(name, done, RNG_ADVICE),
@@ -190,7 +191,7 @@ def watched(name: str, verb: str, done: str, call: Callable[[], Any]) -> Any:
 def check_same(
     rule: str, left: np.ndarray, right: np.ndarray, done: str, advice: str, rough: bool = False, what: str = "task"
 ) -> None:
-    """Raise unless two arrays of numbers are the same up to rounding; ``rough`` admits random predictions."""
+    """Raise unless two arrays of numbers are equal up to rounding; ``rough`` allows random predictions."""
     left, right = np.asarray(left, np.float64), np.asarray(right, np.float64)
     if left.shape != right.shape:
         seen = f"shapes {left.shape} and {right.shape}"

@@ -25,7 +25,7 @@ def check_completions(believer: Believer, story: Story, steps: int) -> None:
         check_form(believer, belief, story, steps, options)
     after = belief.expected(story.tasks.contexts[:, steps])
     rule = f"{believer.name}: complete changes what is expected"
-    advice = "imagined outcomes are no observations: generate from a copy of the state"
+    advice = "imagined outcomes are not observations: generate from a copy of the state"
     check_same(rule, before, after, "tables were completed between two calls of expected", advice, belief.draws)
     _check_copies(believer, story, steps)
     _check_open_cells(believer, story, steps)
@@ -36,7 +36,7 @@ def check_completions(believer: Believer, story: Story, steps: int) -> None:
 
 
 def complete(belief: WatchedBelief, story: Story, t: int, **options: Any) -> Completion:
-    """Return tables that are completed in the contexts of decision t."""
+    """Return tables completed in the contexts of decision t."""
     found: Completion = belief.call("complete", story.tasks.contexts[:, t].copy(), **copy.deepcopy(options))
     return found
 
@@ -62,7 +62,7 @@ def check_form(
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """A completion, with what was asked for."""
+    """A completion, with the request."""
 
     name: str
     done: str
@@ -73,7 +73,7 @@ class _Table:
 
     def demand(self, holds: Any, what: str, expected: str, seen: Any, advice: str) -> None:
         if not holds:
-            rule = f"{self.name}: {what} of a completed table is not as it must be"
+            rule = f"{self.name}: {what} of a completed table is wrong"
             raise breach(rule, done=self.done, expected=expected, seen=str(seen), advice=advice)
 
     @property
@@ -179,7 +179,7 @@ def _check_open_cells(believer: Believer, story: Story, steps: int) -> None:
 
 
 def _check_contexts(believer: Believer, story: Story, steps: int) -> None:
-    """Check named context models; a model may refuse one by an InputError."""
+    """Check named context models; a model may refuse one with an InputError."""
     contexts = story.tasks.contexts
     for name in ("bank", "seen", "own", "given"):
         options = {"rows": 4, "contexts": name}
@@ -191,5 +191,5 @@ def _check_contexts(believer: Believer, story: Story, steps: int) -> None:
         if name == "given":
             rule = f"{believer.name} ignores known contexts"
             done = "complete was called with contexts='given', and info.known_contexts has all contexts of the tasks"
-            advice = "put the known contexts into the rows to come, or refuse 'given' by a gents_gym.InputError"
+            advice = "put the known contexts into the future rows, or refuse 'given' with a gents_gym.InputError"
             check_same(rule, contexts[:, None, : steps + 4], found.contexts, done, advice)

@@ -10,7 +10,7 @@ import numpy as np
 
 
 class ContractError(AssertionError):
-    """A class breaks its contract; the message tells what was done, expected and seen, and what to do about it."""
+    """A class breaks its contract; the message says what was done, expected and seen, and what to do about it."""
 
 
 def breach(rule: str, *, done: str, expected: str, seen: str, advice: str) -> ContractError:
@@ -21,7 +21,7 @@ def breach(rule: str, *, done: str, expected: str, seen: str, advice: str) -> Co
 
 @contextmanager
 def explained(rule: str, *, done: str, expected: str, advice: str) -> Iterator[None]:
-    """Say which rule is broken if the code inside raises an error that does not say so itself."""
+    """Say which rule is broken if the code inside raises another error."""
     try:
         yield
     except ContractError:
@@ -44,7 +44,7 @@ def _generator_states() -> dict[str, Any]:
 def global_generators_left_alone(name: str, done: str, advice: str) -> Iterator[None]:
     """Raise if the code inside draws from, or seeds, a global generator.
 
-    An import that runs for the first time may draw, so nothing is raised then: code that draws itself will do so again.
+    A first import may draw, so nothing is raised then; code that draws by itself will do so again.
     """
     before, n_modules = _generator_states(), len(sys.modules)
     yield
@@ -54,14 +54,14 @@ def global_generators_left_alone(name: str, done: str, advice: str) -> Iterator[
             raise breach(
                 f"{name} uses the global generator of {generator}",
                 done=done,
-                expected="the global generators are as before",
+                expected="unchanged global generators",
                 seen=f"the state of {generator} has changed",
                 advice=advice,
             )
 
 
 def find_difference(left: Any, right: Any, path: str = "") -> str | None:
-    """Return where two nested results differ first, as "info['outcome'][2]: 0.0 and 1.0"; None if they do not."""
+    """Return the first difference of two nested results, as "info['outcome'][2]: 0.0 and 1.0"; None if equal."""
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         if left.keys() != right.keys():
             return f"the keys of {path}: {sorted(left)} and {sorted(right)}"
@@ -83,7 +83,7 @@ def _is_list(value: Any) -> bool:
 def _find_array_difference(left: np.ndarray, right: np.ndarray, path: str) -> str | None:
     if left.shape != right.shape or left.dtype != right.dtype:
         return f"{path}: {left.dtype}{left.shape} and {right.dtype}{right.shape}"
-    unlike = ~((left == right) | ((left != left) & (right != right)))  # NaN is like NaN here
+    unlike = ~((left == right) | ((left != left) & (right != right)))  # NaN equals NaN here
     if not unlike.any():
         return None
     where = tuple(int(i) for i in np.argwhere(unlike)[0])

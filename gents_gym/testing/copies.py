@@ -22,7 +22,7 @@ def _check_fork(believer: Believer, story: Story, steps: int) -> None:
     found = ask(belief, story, steps)
     part, fork = story.pick(order), belief.fork(order)
     rule = f"{believer.name}: a fork does not believe what the original believes"
-    advice = "copy what was observed of each task in fork, in the order that is asked for, repeats included"
+    advice = "copy what was observed of each task in fork, in the requested order, repeats included"
     check_same(rule, found[order], ask(fork, part, steps), f"tasks {order} were forked", advice, belief.draws)
     rule = f"{believer.name}: fork changes what the original believes"
     check_same(rule, found, ask(belief, story, steps), f"tasks {order} were forked", "copy, and change nothing")
@@ -48,7 +48,7 @@ def _check_fork(believer: Believer, story: Story, steps: int) -> None:
 
 def _check_add(believer: Believer, story: Story, others: Tasks, steps: int) -> None:
     if story.tasks.hidden_features is not None:
-        new = story.tasks.action_features[:, :2]  # features of other tasks may be of another space
+        new = story.tasks.action_features[:, :2]  # features of other tasks may be from another space
     else:
         new = others.action_features[:, :2]
     wide, belief = story.widen(new), believer.begin(story, steps)
@@ -56,12 +56,12 @@ def _check_add(believer: Believer, story: Story, others: Tasks, steps: int) -> N
     belief.call("add", new.copy())
     after, size = ask(belief, story, steps), story.tasks.n_actions
     rule, done = f"{believer.name}: add does not add actions", "two actions were added to those of every task"
-    advice = "start the new actions with empty histories and put them behind the others"
+    advice = "start the new actions with empty histories and put them after the others"
     check_same(rule, np.zeros((len(found), size + 2)), 0 * after, done, advice)
     rule = f"{believer.name}: add changes what is expected of the other actions"
-    check_same(rule, found, after[:, :size], done, "leave the other actions as they are", belief.draws)
+    check_same(rule, found, after[:, :size], done, "leave the other actions unchanged", belief.draws)
     begun = believer.begin(wide, steps)
-    rule = f"{believer.name}: an added action is believed otherwise than one that was there from the start"
+    rule = f"{believer.name}: an added action is treated differently from one that was there from the start"
     check_same(rule, ask(begun, wide, steps)[:, size:], after[:, size:], done, advice, belief.draws)
     for each in (begun, belief):
         each.call("decide", story.tasks.contexts[:, steps].copy(), np.full(len(found), size + 1))
@@ -105,7 +105,7 @@ def _check_kept(believer: Believer, what: str, kept: dict[str, np.ndarray], snap
         raise breach(
             f"{believer.name}: {what}",
             done="state was called, and then two more outcomes were observed",
-            expected="the returned arrays are as before: they are written to files later",
+            expected="unchanged arrays, because they are written to files later",
             seen=difference,
             advice="copy in state and in restore: array.copy()",
         )

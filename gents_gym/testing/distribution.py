@@ -11,9 +11,9 @@ from gents_gym.testing.contract import breach, explained, global_generators_left
 from gents_gym.testing.watched import SEED_ADVICE
 from gents_gym.types import ActionRows, TaskDistribution, Tasks
 
-N_TASKS = 64  # that means are held against
-N_ROWS = 200  # of a single action: so many coins are hardly alike by accident
-SURE = 6  # standard errors beyond which a difference is no accident
+N_TASKS = 64  # tasks that means are compared with
+N_ROWS = 200  # rows of a single action: so many coin flips are hardly equal by chance
+SURE = 6  # standard errors beyond which a difference is not due to chance
 TASK_ARRAYS = ("action_features", "contexts", "outcomes", "means", "hidden_features")
 ROW_ARRAYS = ("action_features", "contexts", "outcomes")
 
@@ -33,7 +33,7 @@ def check_distribution(name: str, distribution: TaskDistribution) -> None:
 
 
 def _draw(name: str, verb: str, kind: type, draw: Callable[..., Any], *given: Any) -> Any:
-    """Return what is drawn, or explain why it is nothing of ``kind``."""
+    """Return what is drawn, or explain why it is not a ``kind``."""
     expected, advice = f"{kind.__name__} from {verb}", "whatever the seed, the indices and the split"
     with explained(f"{name} fails in {verb}", done=f"{verb} was called", expected=expected, advice=f"draw, {advice}"):
         drawn = draw(*given)
@@ -43,9 +43,9 @@ def _draw(name: str, verb: str, kind: type, draw: Callable[..., Any], *given: An
 
 
 def _check_draws(name: str, verb: str, arrays: Sequence[str], draw: Any) -> None:
-    """Raise unless what is drawn at an index depends on (seed, split, index) alone, and on all three."""
+    """Raise unless what is drawn at an index depends on exactly (seed, split, index)."""
     first = draw(7, range(4), "train")
-    alone = "(seed, split, index) alone decides what is drawn at an index"
+    alone = "only (seed, split, index) may determine what is drawn at an index"
     for how, found, at in (
         ("again", draw(7, range(4), "train"), [0, 1, 2, 3]),
         ("in another order and without the others", draw(7, [3, 1], "train"), [3, 1]),
@@ -87,14 +87,14 @@ def _check_history(name: str, tasks: Tasks, history: ActionRows) -> None:
         )
     if history.reward_fn is not tasks.reward_fn:
         seen = f"{history.reward_fn!r}"
-        _fail(name, "single actions were drawn", f"the tasks' reward_fn, {tasks.reward_fn!r}", seen, "hand on the same")
+        _fail(name, "single actions were drawn", f"the tasks' reward_fn, {tasks.reward_fn!r}", seen, "pass on the same")
     if history.likelihood != tasks.likelihood:
         rule, advice = f"the tasks' likelihood, {tasks.likelihood}", "state likelihood=... in Tasks and in ActionRows"
         _fail(name, "single actions were drawn", rule, f"{history.likelihood}", advice)
 
 
 def _check_rewards(name: str, tasks: Tasks) -> None:
-    """Raise unless rewards are finite and ``means`` are their expectations, as far as so many tasks can tell."""
+    """Raise unless rewards are finite and ``means`` are their expectations, as far as this many tasks can show."""
     done = f"{N_TASKS} tasks were drawn"
     advice = "map every outcome to a finite number in reward_fn"
     with explained(f"{name} has no rewards", done=done, expected="finite rewards R(Y)", advice=advice):
@@ -102,23 +102,23 @@ def _check_rewards(name: str, tasks: Tasks) -> None:
     if tasks.means is None:
         return
     means = tasks.means.astype(np.float64)
-    residuals = rewards - means  # (B, T, A); with the right means, nothing that is known beforehand explains them
+    residuals = rewards - means  # (B, T, A); with correct means, nothing known beforehand predicts them
     spread = means - means.mean()
     variance = _largest_variance(tasks, means)
     for what, weight in (("on average", np.ones_like(means)), ("where means are high", spread)):
         per_task = (residuals * weight).mean(axis=(1, 2))
         most = np.sqrt((weight**2 * variance).sum()) / means.size  # if all rewards are independent
-        error = max(per_task.std(ddof=1) / np.sqrt(N_TASKS), most)  # rare rewards may all be alike in so many tasks
+        error = max(per_task.std(ddof=1) / np.sqrt(N_TASKS), most)  # rare rewards may all be equal in so few tasks
         if abs(per_task.mean()) > SURE * error + 1e-6:
             seen = (
                 f"{what} they differ by {per_task.mean():.4f}, which is more than {SURE} standard errors of {error:.4f}"
             )
-            advice = "means are E[R(Y)] given all that nature knows, not outcomes, logits or estimates; None if unknown"
+            advice = "means are E[R(Y)] given all true parameters, not outcomes, logits or estimates; None if unknown"
             _fail(name, done, "rewards that have the means as expectations", seen, advice)
 
 
 def _largest_variance(tasks: Tasks, means: np.ndarray) -> np.ndarray:
-    """Return the largest variance of rewards with these means, (B, T, A); 0 if there are outcomes without number."""
+    """Return the largest variance of rewards with these means, (B, T, A); 0 if there are infinitely many outcomes."""
     if tasks.likelihood.support is None:
         return np.zeros_like(means)
     worth = np.asarray(tasks.reward_fn(tasks.likelihood.support), np.float64)

@@ -1,4 +1,4 @@
-"""Checks drawn outcomes: where their randomness comes from, and which predictions they are draws of."""
+"""Checks drawn outcomes: the source of their randomness, and which predictions they are draws of."""
 
 import numpy as np
 
@@ -7,9 +7,9 @@ from gents_gym.testing.completions import complete
 from gents_gym.testing.contract import breach
 from gents_gym.types import Completion, Feedback
 
-DRAWS = 1000  # tables of each task behind a frequency
-FEWER = 200  # forks of each task if predictions take random numbers, and time
-SIGMAS = 5.0  # standard errors of a frequency that are admitted
+DRAWS = 1000  # tables of each task that a frequency is computed from
+FEWER = 200  # forks of each task if predictions use random numbers, which are slow
+SIGMAS = 5.0  # standard errors that a frequency may deviate by
 BATCHES = ([0], [4], [3, 1])
 
 
@@ -21,7 +21,7 @@ def check_draws(believer: Believer, story: Story, steps: int) -> None:
 
 
 def _check_generators(believer: Believer, story: Story, steps: int) -> None:
-    """Check that the draws of a task come from its own generator, and from nowhere else."""
+    """Check that the draws of a task come only from its own generator."""
     wanted = {"rows": 3, "draws": 8}
     found = complete(believer.begin(story, steps), story, steps, **wanted)
     again = complete(believer.begin(story, steps), story, steps, **wanted)
@@ -32,21 +32,21 @@ def _check_generators(believer: Believer, story: Story, steps: int) -> None:
     for batch in BATCHES:
         part = story.pick(batch)
         alone = complete(believer.begin(part, steps), part, steps, **wanted)
-        rule = f"{believer.name} completes other tables for a task beside other tasks"
+        rule = f"{believer.name} completes a task differently next to other tasks"
         done = f"tasks {batch} of {len(story.actions)} were completed on their own, each with its own generator"
         check_same(rule, found.outcomes[batch], alone.outcomes, done, RNG_ADVICE)
         check_same(rule, found.contexts[batch], alone.contexts, done, RNG_ADVICE)
 
 
 def _check_forks(believer: Believer, story: Story, steps: int) -> None:
-    """Check that forks have random numbers of their own."""
+    """Check that forks have their own random numbers."""
     wanted = {"rows": 3, "draws": 8}
     found = complete(believer.begin(story, steps), story, steps, **wanted)
     belief = believer.begin(story, steps)
     twins = complete(belief.fork([0, 0]), story.pick([0, 0]), steps, rows=2, draws=64)
     later = complete(belief, story, steps, **wanted)
     rule = f"{believer.name}: a fork draws from the original's generators"
-    advice = "give a fork generators of its own: rngs[i].spawn(1)[0]"
+    advice = "give a fork its own generators: rngs[i].spawn(1)[0]"
     check_same(rule, found.outcomes, later.outcomes, "a fork completed tables before the original did", advice)
     open_cells = _is_open(belief.expected(story.tasks.contexts[:, steps]), story)[0]
     if open_cells.any() and np.array_equal(twins.outcomes[0], twins.outcomes[1]):
@@ -60,7 +60,7 @@ def _check_forks(believer: Believer, story: Story, steps: int) -> None:
 
 
 def _is_open(expected: np.ndarray, story: Story) -> np.ndarray:
-    """Return in which cells several outcomes are likely."""
+    """Return the cells in which several outcomes are likely."""
     if story.tasks.likelihood.support is None:
         return np.ones(expected.shape, np.bool_)
     rewards = np.asarray(story.tasks.reward_fn(story.tasks.likelihood.support), np.float64)
@@ -69,7 +69,7 @@ def _is_open(expected: np.ndarray, story: Story) -> np.ndarray:
 
 
 def _check_frequencies(believer: Believer, story: Story, steps: int) -> None:
-    """Check drawn rewards against expected ones: of the current row, of the first row, and of the second one drawn."""
+    """Compare drawn rewards with expected ones: in the current row, the first row, and the second drawn row."""
     belief, contexts = believer.begin(story, steps), story.tasks.contexts
     rule = f"{believer.name} does not draw what it expects"
     expected = belief.expected(contexts[:, steps])
@@ -99,7 +99,8 @@ def _check_means(
 ) -> None:
     rewards = np.asarray(story.tasks.reward_fn(outcomes), np.float64)
     mean, count, spread = rewards.mean(axis=1), outcomes.shape[1], rewards.std(axis=1)
-    if (support := story.tasks.likelihood.support) is not None:  # no more than that of a coin between the extremes
+    # At most the variance of a coin flip between the extremes.
+    if (support := story.tasks.likelihood.support) is not None:
         ends = np.asarray(story.tasks.reward_fn(support), np.float64)
         spread = np.sqrt(np.maximum((expected - ends.min()) * (ends.max() - expected), 0))
     drawn = np.ones(mean.shape, np.bool_) if missing is None else missing
@@ -110,7 +111,7 @@ def _check_means(
     pooled = abs(gap[drawn].mean()) / (np.sqrt((error[drawn] ** 2).sum()) / drawn.sum())
     rough = ROUGH if belief.draws else 0.0
     if (z[at] > SIGMAS and abs(gap[at]) > rough) or (pooled > SIGMAS and abs(gap[drawn].mean()) > rough):
-        seen = f"{mean[at]:.4f} in the mean, expected {expected[at]:.4f}, for task {at[0]}, action {at[1]}"
+        seen = f"{mean[at]:.4f} on average, expected {expected[at]:.4f}, for task {at[0]}, action {at[1]}"
         seen += f"; over all cells {mean[drawn].mean():.4f}, expected {expected[drawn].mean():.4f}"
         wanted = f"the same within {SIGMAS:g} standard errors"
         advice = "draw each outcome with the predicted parameters: likelihood.sample(parameters, noise)"
@@ -118,8 +119,8 @@ def _check_means(
 
 
 def _check_second(believer: Believer, belief: WatchedBelief, story: Story, found: Completion, steps: int) -> None:
-    """Check that a drawn outcome is drawn given those before it: as if they had been observed."""
-    tasks, action = story.tasks, story.tasks.n_actions - 1  # one that was not played yet: it learns most
+    """Check that a drawn outcome is drawn given the earlier ones, as if they had been observed."""
+    tasks, action = story.tasks, story.tasks.n_actions - 1  # an action that was not played yet learns most
     count = FEWER if belief.draws else DRAWS
     fork = belief.fork(np.repeat(np.arange(len(tasks)), count).tolist())
     drawn = found.outcomes[:, :count, steps, action].reshape(-1)  # (B·M,)
@@ -134,7 +135,7 @@ def _check_second(believer: Believer, belief: WatchedBelief, story: Story, found
         z = abs(product.mean()) / max(float(product.std() / np.sqrt(product.size)), 1e-9)
         if z > SIGMAS and abs(product.mean()) > (ROUGH / 4 if belief.draws else 1e-3):
             raise breach(
-                f"{believer.name} does not draw an outcome given those that it drew before",
+                f"{believer.name} does not draw an outcome given the earlier draws",
                 done=f"{count} tables of each task were completed; in forks, the first drawn outcome of one action "
                 "was observed, and its second one compared with expected",
                 expected=f"a mean difference of 0 within {SIGMAS:g} standard errors, whatever was drawn first",

@@ -26,19 +26,19 @@ N_TASKS, N_ACTIONS, HORIZON = 5, 4, 20
 def check_model(
     model: Any | str | Callable[[], Any], tasks: str | TaskDistribution | None = None, *, steps: int = 10
 ) -> None:
-    """Ask a model all that agents ask of one, in some seconds, and raise at the first answer that is wrong.
+    """Check everything that agents ask of a model, in some seconds, and raise at the first violation.
 
     How well it predicts is not judged: a constant is a valid model.
 
     Args:
-        model: A model, a class or function that makes one without arguments, ``package.module:Class`` with options
-            behind it, or what else names one: a bundled model's id, a preset or a folder.
-        tasks: The tasks that it is tried on: a task distribution or its id, options behind it; None: synthetic ones of
-            the model's outcomes.
-        steps: Decisions before most of the questions.
+        model: A model, a class or function that makes one without arguments, or the name of one:
+            ``package.module:Class``, optionally with options, a bundled model's id, a preset or a folder.
+        tasks: The tasks that it is tried on: a task distribution or its id, optionally with options; None: synthetic
+            tasks with the model's kind of outcomes.
+        steps: Decisions before most checks.
 
     Raises:
-        ContractError: With what was done, expected and seen, and what to do about it.
+        ContractError: It says what was done, expected and seen, and what to do about it.
     """
     check_integer("steps", steps, 2)
     name = _name(model)
@@ -72,11 +72,11 @@ def _name(model: Any) -> str:
 
 
 def _maker(name: str, model: Any) -> Callable[[TaskInfo | None], Any]:
-    """Return what makes the model for tasks; without them it returns None if they decide which model it is."""
-    done, advice = "it was made", "for a class with arguments, hand in lambda: MyModel(...)"
+    """Return a function that makes the model for tasks; without tasks it returns None if they determine the model."""
+    done, advice = "it was made", "for a class with arguments, pass lambda: MyModel(...)"
 
     def make(info: TaskInfo | None) -> Any:
-        with global_generators_left_alone(name, done, "fit with a generator of its own: np.random.default_rng(0)"):
+        with global_generators_left_alone(name, done, "fit with a generator of your own: np.random.default_rng(0)"):
             if isinstance(model, str | Path):
                 made = _make_named(str(model), info)
             else:
@@ -87,7 +87,7 @@ def _maker(name: str, model: Any) -> Callable[[TaskInfo | None], Any]:
         raise breach(
             f"{name} is not a model",
             done=f"it was made: {made!r}",
-            expected="an object with start, predict and append, or with begin and what else gents_gym.Model has",
+            expected="an object with start, predict and append, or with begin and the other methods of gents_gym.Model",
             seen=f"it lacks {', '.join(missing_parts(made))}",
             advice="write the missing methods: docs/own_model.md",
         )

@@ -1,4 +1,4 @@
-"""The strict player: an agent and tasks in, actions out, every call watched for what an agent must not do."""
+"""Plays an agent on tasks, and watches every call for what an agent must not do."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -13,18 +13,18 @@ from gents_gym.randomness import stream
 from gents_gym.testing.contract import ContractError, breach, explained, global_generators_left_alone
 from gents_gym.types import Agent, Feedback, Privileged, TaskInfo, Tasks
 
-RNG_ADVICE = "draw all randomness of task i from rngs[i], which reset is given"
+RNG_ADVICE = "draw all randomness of task i from rngs[i], which reset receives"
 
 
 def origin(error: BaseException) -> BaseException:
-    """Return what was raised first, below the errors that only say in which task."""
+    """Return the original error, below those that only add the task."""
     while isinstance(error, ContractError | TaskError) and error.__cause__ is not None:
         error = error.__cause__
     return error
 
 
 def unless_refused(call: Callable[[], Any]) -> Any:
-    """Return what ``call`` returns; None if it refuses by an InputError."""
+    """Return the result of ``call``; None if it refuses with an InputError."""
     try:
         return call()
     except ContractError as error:
@@ -34,7 +34,7 @@ def unless_refused(call: Callable[[], Any]) -> Any:
 
 
 def check_same_actions(rule: str, played: np.ndarray, again: np.ndarray, done: str, advice: str) -> None:
-    """Raise where the same tasks were played otherwise, (n, t) each."""
+    """Raise if the same tasks were played differently, (n, t) each."""
     if not np.array_equal(played, again):
         row, t = (int(i) for i in np.argwhere(played != again)[0])
         seen = f"the task in place {row}, decision {t + 1}: action {played[row, t]}, and now {again[row, t]}"
@@ -42,7 +42,7 @@ def check_same_actions(rule: str, played: np.ndarray, again: np.ndarray, done: s
 
 
 def _arriving(tasks: Tasks, actions: np.ndarray, delays: np.ndarray) -> Feedback:
-    """Return what arrives behind the last of the actions (B, t), whose outcomes are late by ``delays`` (B, steps)."""
+    """Return what arrives after the last of the actions (B, t), if outcomes are late by ``delays`` (B, steps)."""
     t = actions.shape[1] - 1
     due = (delays[:, : t + 1] >= 0) & (np.arange(t + 1) + delays[:, : t + 1] == t)
     task, decision = np.nonzero(due)
@@ -58,7 +58,7 @@ class Player:
     steps: int  # decisions played, at the most
 
     def fresh(self) -> Agent:
-        """Return a new agent, or raise where none can be made."""
+        """Return a new agent, or raise if none can be made."""
         with global_generators_left_alone(self.name, "an agent was made", RNG_ADVICE):
             agent = self.make()
         if not isinstance(agent, Agent) or isinstance(agent, type):
@@ -67,7 +67,7 @@ class Player:
                 done=f"it was made: {agent!r}",
                 expected="an object with reset(info, rngs), act(context) and observe(context, action, outcome)",
                 seen=f"it lacks {[verb for verb in ('reset', 'act', 'observe') if not hasattr(agent, verb)]}",
-                advice="write the missing methods; one with act(observation) alone is played by PerTask",
+                advice="write the missing methods; for a class with only act(observation), use PerTask",
             )
         return agent
 
@@ -89,17 +89,17 @@ class Player:
 
         Args:
             tasks: Tasks to choose from.
-            order: The tasks to play side by side; task i comes with its own generator wherever it stands.
-            agent: Who plays; None: a fresh one.
-            scribble: Overwrite arrays after the calls that they were handed to, as a caller with buffers does.
-            know_horizon: Tell the agent the horizon.
-            abandon: Stop behind an act, without the observe that belongs to it.
-            streams: The numbers of the tasks' generators; None: those of the tasks.
+            order: The tasks to play side by side; task i has its own generator, whatever its place.
+            agent: The agent that plays; None: a new one.
+            scribble: Overwrite arrays after the calls that they were passed to, as a caller with buffers does.
+            know_horizon: Give the agent the horizon.
+            abandon: Stop after an act, without its observe.
+            streams: The indices of the tasks' generators; None: those of the tasks.
             told: Ask for probabilities before each act, and add them, (n, A), to this list.
-            delays: How many decisions later outcomes arrive, of all ``tasks``, (len(tasks), steps); -1 for never. They
-                are then handed to ``observe_late``. None: to ``observe``, in time.
-            available: Which actions can be played in all ``tasks``, (len(tasks), steps, A), handed to ``act``; None:
-                the agent is not asked to choose among some.
+            delays: How many decisions later outcomes arrive, for all ``tasks``, (len(tasks), steps); -1 for never. They
+                are passed to ``observe_late``. None: outcomes go to ``observe``, in time.
+            available: Which actions can be played in all ``tasks``, (len(tasks), steps, A), passed to ``act``; None: no
+                mask is passed.
         """
         played = tasks[list(order)]
         agent = self.fresh() if agent is None else agent
@@ -121,7 +121,7 @@ class Player:
             masks = () if available is None else (available[list(order), t],)
             given = (played.contexts[:, t], *masks)
             asked = told is not None and self._call(agent, "probabilities", at, scribble, *(a.copy() for a in given))
-            asked = np.array(asked)  # before act: it may be a buffer of the agent's
+            asked = np.array(asked)  # copied before act, because it may be a buffer of the agent
             answer = self._call(agent, "act", at, scribble, *(a.copy() for a in given))
             action = self._checked(answer, at, len(played), played.n_actions).copy()
             for mask in masks:
@@ -142,17 +142,18 @@ class Player:
         return np.stack(actions, axis=1)
 
     def _call(self, agent: Agent, verb: str, where: str, scribble: bool, *given: Any) -> Any:
-        """Return what a method answers, watched."""
+        """Return the result of a method, watched."""
         parts = [part for one in given for part in (vars(one).values() if isinstance(one, Feedback) else [one])]
         arrays = [array for array in parts if isinstance(array, np.ndarray)]
         before, done = copy.deepcopy(arrays), f"{verb} was called at {where}"
-        advice = "an agent made for certain tasks alone says so by raising gents_gym.InputError in reset"
+        advice = "an agent made only for certain tasks must raise gents_gym.InputError in reset for others"
         with (
             explained(f"{self.name} fails in {verb}", done=done, expected="an answer", advice=advice),
             global_generators_left_alone(self.name, done, RNG_ADVICE),
         ):
             answer = getattr(agent, verb)(*given)
-        answer = answer.copy() if scribble and isinstance(answer, np.ndarray) else answer  # it may be a view of ours
+        # It may be a view of our array.
+        answer = answer.copy() if scribble and isinstance(answer, np.ndarray) else answer
         for array, kept in zip(arrays, before, strict=True):
             self._check_kept(array, kept, where, f"an array that {verb} was given")
             if scribble:
@@ -164,9 +165,9 @@ class Player:
             raise breach(
                 f"{self.name} modifies {what}",
                 done=f"an agent played {where}",
-                expected=f"{what} is as before",
+                expected=f"{what} unchanged",
                 seen="its numbers have changed",
-                advice="work on a copy: array.copy(), or a = a + b in place of a += b",
+                advice="work on a copy: array.copy(), or a = a + b instead of a += b",
             )
 
     def _check_probabilities(self, asked: np.ndarray, action: np.ndarray, where: str, n_actions: int) -> None:
@@ -176,14 +177,14 @@ class Player:
             raise breach(
                 f"{self.name} returns probabilities that cannot be right",
                 done=f"probabilities and act were called at {where}",
-                expected=f"an array ({len(action)}, {n_actions}): each row a distribution over actions, with a "
-                "probability above 0 of the action that is played",
+                expected=f"an array ({len(action)}, {n_actions}): each row a distribution over actions, "
+                "with a probability above 0 for the played action",
                 seen=str(error),
                 advice="return the probabilities with which act picks, or the share of draws that vote for an action",
             ) from error
 
     def _check_played(self, action: np.ndarray, asked: np.ndarray | None, available: np.ndarray, where: str) -> None:
-        """Raise unless actions, and all that has a probability if that was ``asked``, are available."""
+        """Raise unless actions, and those with positive probability if it was ``asked``, are available."""
         try:
             check_played(action, available)
             if asked is not None and (asked[~available] > 0).any():
@@ -195,7 +196,7 @@ class Player:
                 expected="actions whose entry in available (B, A) is True",
                 seen=str(error),
                 advice="np.where(available, scores, -np.inf).argmax(axis=1) is the best of those that are",
-            ) from None  # it is no refusal by the agent
+            ) from None  # it is not a refusal by the agent
 
     def _checked(self, answer: Any, where: str, n_tasks: int, n_actions: int) -> np.ndarray:
         try:

@@ -1,4 +1,4 @@
-"""Checks whether an agent knows more than it may, by twin tasks that look alike and by its attributes."""
+"""Checks that an agent uses no hidden information, by twin tasks that look alike and by its attributes."""
 
 import dis
 import inspect
@@ -19,12 +19,12 @@ from gents_gym.testing.contract import breach
 from gents_gym.testing.player import Player, check_same_actions
 from gents_gym.types import ActionRows, Tasks
 
-KNOWING = (Tasks, gym.Env, gym.vector.VectorEnv)  # they know every outcome
+KNOWING = (Tasks, gym.Env, gym.vector.VectorEnv)  # types that hold every outcome
 
 
 @dataclass(frozen=True)
 class Given:
-    """A task distribution of tasks that are there already."""
+    """A task distribution of given tasks."""
 
     tasks: Tasks
 
@@ -33,12 +33,12 @@ class Given:
         return self.tasks[list(indices)]
 
     def sample_actions(self, seed: int, indices: Sequence[int], n_rows: int, split: str = "train") -> ActionRows:
-        """Raise: there are none."""
+        """Raise, because there are no rows."""
         raise InputError("these tasks have no historical rows")
 
 
 def twin(tasks: Tasks, others: Tasks, actions: np.ndarray, steps: int) -> Tasks:
-    """Return ``others`` in the guise of ``tasks``: what one who plays ``actions`` (B, t) sees up to ``steps``."""
+    """Return ``others`` that look like ``tasks`` to an agent that plays ``actions`` (B, t) up to ``steps``."""
     contexts, outcomes = others.contexts.copy(), others.outcomes.copy()
     contexts[:, :steps] = tasks.contexts[:, :steps]
     seen = actions[:, :steps, None]
@@ -49,7 +49,7 @@ def twin(tasks: Tasks, others: Tasks, actions: np.ndarray, steps: int) -> Tasks:
 
 
 def check_unprivileged(player: Player, tasks: Tasks, others: Tasks) -> None:
-    """Raise if the agent knows more than it was given: it holds an environment, or acts by what it cannot see."""
+    """Raise if the agent has hidden information: it holds an environment, or acts on what it cannot see."""
 
     def play(given: Tasks) -> np.ndarray:
         agent = player.fresh()
@@ -57,24 +57,24 @@ def check_unprivileged(player: Player, tasks: Tasks, others: Tasks) -> None:
         actions = rollout(envs, agent, max_steps=player.steps).actions
         for path, held in _held(agent, player.name):
             raise breach(
-                f"{player.name} holds what no agent may know",
+                f"{player.name} holds information that is hidden from agents",
                 done="an agent played, and its attributes and the variables of its methods were searched",
-                expected="no environment and no tasks, whose tables tell every outcome",
+                expected="no environment and no tasks, whose tables hold every outcome",
                 seen=f"{path} is of type {type(held).__name__}",
-                advice="keep what TaskInfo tells; an agent that needs the table has for_tasks(tasks), and its results "
-                "are marked as privileged",
+                advice="keep only what TaskInfo holds; an agent that needs the table has for_tasks(tasks), and its "
+                "results are marked as privileged",
             )
         return actions
 
     first = play(tasks)
     steps = min(first.shape[1], tasks.horizon - 1)
     check_same_actions(
-        f"{player.name} acts by what it cannot have seen",
+        f"{player.name} acts on information that it cannot have seen",
         first[:, :steps],
         play(twin(tasks, others, first, steps))[:, :steps],
         f"tasks were played that are alike in all that is seen up to decision {steps}, but neither in the outcomes of "
         "actions that were not played nor in what is to come",
-        "use info, context, action and outcome alone; an agent that needs the table has for_tasks(tasks), and its "
+        "use only info, context, action and outcome; an agent that needs the table has for_tasks(tasks), and its "
         "results are marked as privileged",
     )
 
@@ -95,7 +95,7 @@ def _held(agent: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what an object holds: entries, attributes, its class's too, and variables that its functions use."""
+    """Yield what an object holds: entries, attributes, including its class's, and variables that its functions use."""
     if isinstance(value, dict):
         yield from ((f"[{key!r}]", entry) for key, entry in value.items())
     elif isinstance(value, list | tuple | set | frozenset | deque):

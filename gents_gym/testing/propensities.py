@@ -1,4 +1,4 @@
-"""Checks an agent's probabilities: asking for them changes nothing, and actions are played as often as stated."""
+"""Checks an agent's probabilities: requesting them changes nothing, and actions are played as often as stated."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,15 +9,15 @@ from gents_gym.testing.contract import breach
 from gents_gym.testing.player import Player, check_same_actions
 from gents_gym.types import Tasks
 
-ASKED = 8  # decisions, at most, that are compared with and without asking
+ASKED = 8  # most decisions that are compared with and without a request
 N_ALIKE, COPIES, STEPS = 4, 48, 3  # tasks that are played often, how often, and for how many decisions
-LEVEL = 1e-6  # probability, at most, that one comparison fails of an agent that tells its probabilities rightly
+LEVEL = 1e-6  # largest probability that one comparison fails for an agent with correct probabilities
 
 
 def check_propensities(player: Player, tasks: Tasks, played: np.ndarray) -> None:
-    """Raise if probabilities are no distributions, change what is played, or disagree with frequencies."""
+    """Raise if probabilities are not distributions, change what is played, or disagree with frequencies."""
     check_same_actions(
-        f"{player.name} plays otherwise when it is asked for probabilities",
+        f"{player.name} plays differently when probabilities are requested",
         played[:, :ASKED],
         replace(player, steps=ASKED).play(tasks, range(len(tasks)), told=[]),
         "the same tasks were played, and probabilities(context) was called before every act",
@@ -42,27 +42,27 @@ def _check_frequencies(player: Player, tasks: Tasks) -> None:
                 expected=f"{expected:.1f} ± {np.sqrt(variance):.1f} by the probabilities",
                 seen=f"{seen:.1f}",
                 advice="return the probabilities with which act picks, or the share of draws that vote for an action, "
-                "with the draw that is played among them",
+                "with the played draw included",
             )
 
 
 def _comparisons(
     order: np.ndarray, actions: np.ndarray, chances: np.ndarray
 ) -> Iterator[tuple[str, float, float, float]]:
-    """Yield what is summed over decisions, in words, the sum that probabilities expect, the sum seen, its variance."""
+    """Yield a description of a sum over decisions, its expectation by the probabilities, the sum seen, its variance."""
     played = actions[..., None] == np.arange(chances.shape[2])  # (n, t, A)
     for task in np.unique(order):
         mine = order == task
         for action in range(chances.shape[2]):
             p, count = chances[mine, :, action], float(played[mine, :, action].sum())
             yield f"task {task}'s plays of action {action} were counted", p.sum(), count, (p * (1 - p)).sum()
-    # Too sharp or too flat distributions: large probabilities are played too rarely or too often.
+    # Detects too sharp or too flat distributions: large probabilities are played too rarely or too often.
     mean = (chances**2).sum(axis=2)  # (n, t)
     variance = ((chances**3).sum(axis=2) - mean**2).sum()
     yield "probabilities of played actions were summed", mean.sum(), chances[played].sum(), max(variance, 0.0)
 
 
 def _tail(deviation: float, variance: float) -> float:
-    """Return Freedman's bound of the probability of such a sum of martingale differences of at most 1, either way."""
+    """Return Freedman's bound on the probability of such a sum of martingale differences of at most 1, two-sided."""
     size = max(abs(deviation) - 1e-3, 0.0)  # probabilities may be in single precision
     return float(2 * np.exp(-(size**2) / (2 * (variance + size / 3)))) if size else 1.0

@@ -1,4 +1,4 @@
-"""Checks environments with tables: they show what ``unwrapped.tasks`` holds, and no more."""
+"""Checks environments with tables: they show what ``unwrapped.tasks`` holds, and nothing else."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,9 +17,9 @@ def check_tables(name: str, make: Callable[[], Watched], first: Episode, seed: i
     """Raise if observations, outcomes or rewards differ from the tables.
 
     Args:
-        name: The environment's, for the messages.
+        name: The environment's name, for the messages.
         make: Makes a new one.
-        first: The first episode of ``seed``, actions in turn.
+        first: The first episode of ``seed``, with actions in turn.
         seed: The seed.
     """
     envs = make()
@@ -28,7 +28,7 @@ def check_tables(name: str, make: Callable[[], Watched], first: Episode, seed: i
 
     def same(what: str, left: Any, right: Any, done: str, advice: str) -> None:
         if difference := find_difference(left, right, what):
-            rule, expected = f"{name}: {what} is not as it must be", "the same in both"
+            rule, expected = f"{name}: {what} is wrong", "the same in both"
             raise breach(rule, done=done, expected=expected, seen=difference, advice=advice)
 
     _check_end(name, envs, first, tasks)
@@ -37,10 +37,10 @@ def check_tables(name: str, make: Callable[[], Watched], first: Episode, seed: i
     same("the action features", first.features, tasks.action_features, done, "show the tasks that are played")
     same("the context", first.contexts, tasks.contexts, done, "show row t of the contexts before decision t")
     what = "info['feedback']" if envs.is_late else "info['outcome']"
-    same(what, first.told, True, f"{done}; whether steps tell it", "tell it in info, and its mask")
+    same(what, first.told, True, f"{done}; whether steps contain it", "put it into info, with its mask")
     arrived = first.shown >= 0
     known = np.where(arrived, played, np.nan)
-    same(what, first.outcomes, known, done, "tell outcomes[i, t, action] of the table")
+    same(what, first.outcomes, known, done, "return outcomes[i, t, action] of the table")
     earned = np.zeros_like(played)
     rewards = np.asarray(tasks.reward_fn(played), np.float64)
     np.add.at(earned, (np.nonzero(arrived)[0], first.shown[arrived]), rewards[arrived])
@@ -49,7 +49,7 @@ def check_tables(name: str, make: Callable[[], Watched], first: Episode, seed: i
     for t in range(tasks.horizon - 1):
         envs.step(in_turn(t, envs.slots, envs.n_actions))
     now = envs.envs.unwrapped.tasks  # type: ignore[attr-defined]
-    advice = "leave the table as it is: one that changes would make regret wrong"
+    advice = "leave the table unchanged: otherwise regret would be wrong"
     same("unwrapped.tasks", now.hashes, tasks.hashes, "the tasks were played to the last decision", advice)
     _check_next(name, envs, tasks)
     _check_oracle(name, tasks)
@@ -70,7 +70,7 @@ def _check_end(name: str, envs: Watched, first: Episode, tasks: Tasks) -> None:
     ):
         if not holds:
             advice = "end with terminated=True after the horizon, and show a context of zeros"
-            rule, done = f"{name} does not end as it must", "one episode was played"
+            rule, done = f"{name} ends wrongly", "one episode was played"
             raise breach(rule, done=done, expected=expected, seen=seen, advice=advice)
 
 
@@ -82,7 +82,7 @@ def _check_next(name: str, envs: Watched, tasks: Tasks) -> None:
         envs.step(0 * envs.slots)
     if envs.envs.unwrapped.tasks.hashes == tasks.hashes:  # type: ignore[attr-defined]
         raise breach(
-            f"{name} plays one task for ever",
+            f"{name} plays the same task forever",
             done=f"every slot was played to its end and went on by itself, in the mode {envs.mode.value}",
             expected="other tasks",
             seen="the same in unwrapped.tasks",
@@ -101,17 +101,17 @@ def _check_oracle(name: str, tasks: Tasks) -> None:
 
 
 def _check_numbers(same: Any, envs: Watched, tasks: Tasks, info: dict[str, Any], seed: int) -> None:
-    """Raise unless tasks can be asked for by number, which is how evaluations play blocks of them."""
+    """Raise unless tasks can be selected by number, which is how evaluations play blocks of them."""
     same("info['task']", info.get("task", np.zeros(0)), envs.slots, "reset with a seed", "number tasks from 0 on")
     order = envs.slots[::-1].tolist()
     envs.reset(seed=seed, options={"task": order})
     found = envs.envs.unwrapped.tasks.hashes  # type: ignore[attr-defined]
-    advice = "play task i of the stream in the slot that asks for it, whatever was played before"
+    advice = "play task i of the stream in the slot that selects it, whatever was played before"
     same("unwrapped.tasks", found, tasks[order].hashes, f"reset(seed={seed}, options={{'task': {order}}})", advice)
 
 
 def _check_secrets(same: Any, make: Callable[[], Watched], tasks: Tasks, first: Episode, seed: int) -> None:
-    """Raise if something that is shown depends on cells that nobody has played, on means or on what is to come."""
+    """Raise if something shown depends on cells that were not played, on means or on the future."""
     envs = make()
     envs.reset(seed=seed + 1)
     others = envs.envs.unwrapped.tasks  # type: ignore[attr-defined]
@@ -121,12 +121,12 @@ def _check_secrets(same: Any, make: Callable[[], Watched], tasks: Tasks, first: 
         start = envs.reset(seed=seed, options={"task": given})
         return [start, *(envs.step(in_turn(t, envs.slots, envs.n_actions)) for t in range(steps - 1))]
 
-    for steps in ((tasks.horizon + 1) // 2, tasks.horizon):  # there is more to come after the first; the second is all
+    for steps in ((tasks.horizon + 1) // 2, tasks.horizon):  # more follows after the first; the second is complete
         same(
             "what is shown",
             answers(tasks, steps),
             answers(twin(tasks, others, first.actions, steps), steps),
-            "two batches of tasks were handed in that differ only in outcomes of actions that were not played, in "
+            "two batches of tasks were used that differ only in outcomes of actions that were not played, in "
             "means, in hidden features and in what is to come",
             "show nothing of the table: no means, best action, regret or other outcomes in observations or info",
         )

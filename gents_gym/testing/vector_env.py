@@ -24,17 +24,17 @@ Make = Callable[[int], "VectorEnv[Any, Any, Any]"]
 
 
 def check_vector_env(env: str | VectorEnv[Any, Any, Any] | Make) -> None:
-    """Play a vector environment in every way that an evaluation relies on, and raise at the first that goes wrong.
+    """Play a vector environment in every way that an evaluation relies on, and raise at the first violation.
 
-    One whose ``unwrapped`` has ``tasks``, as ours have, is held against its tables too; one that also has a
-    ``distribution``, against what that draws. One of ours that is named by its id is checked in every autoreset mode.
+    If its ``unwrapped`` has ``tasks``, as ours have, it is also compared with its tables; if it also has a
+    ``distribution``, with what that draws. One of ours named by its id is checked in every autoreset mode.
 
     Args:
-        env: An id with options behind it, "module:id" included; an environment that ``gym.make_vec`` made; or a
+        env: An id, optionally with options, also as "module:id"; an environment that ``gym.make_vec`` made; or a
             function from the number of slots to an environment.
 
     Raises:
-        ContractError: With what was done, expected and seen, and what to do about it.
+        ContractError: It says what was done, expected and seen, and what to do about it.
     """
     for name, make in _makers(env):
         _check(name, make)
@@ -43,7 +43,7 @@ def check_vector_env(env: str | VectorEnv[Any, Any, Any] | Make) -> None:
 
 
 def _makers(env: Any) -> list[tuple[str, Make]]:
-    """Return what is to be checked, and how it is made."""
+    """Return what is checked, and how it is made."""
     if isinstance(env, str):
         spec, options = find_env(env)
         every = (
@@ -54,7 +54,7 @@ def _makers(env: Any) -> list[tuple[str, Make]]:
         return [(env, _from_spec(spec, {**options, **mode})) for mode in modes]
     if isinstance(env, VectorEnv):
         if env.spec is None or env.unwrapped is not env:
-            rule = "env must be of gym.make_vec and not wrapped; of any other, hand in a function that makes it"
+            rule = "env must be of gym.make_vec and not wrapped; otherwise pass a function that makes it"
             raise InputError(f"{rule}: lambda num_envs: ..., got {env!r}")
         spec = copy.deepcopy(env.spec)
         spec.kwargs.pop("num_envs", None)
@@ -67,7 +67,7 @@ def _makers(env: Any) -> list[tuple[str, Make]]:
         f"{name} cannot be made",
         done="it was called with a number of slots",
         expected="a gymnasium.vector.VectorEnv",
-        advice="hand in a function from the number of slots to the environment",
+        advice="pass a function from the number of slots to the environment",
     )(env)
     return [(name, make)]
 
@@ -86,7 +86,7 @@ def _check(name: str, make: Make) -> None:
     _check_autoreset(name, make, first)
     if hasattr(type(envs.envs.unwrapped), "tasks"):
         check_tables(name, lambda: Watched(name, make(B), B), first, SEED)
-    if envs.envs.spec is not None and envs.envs.unwrapped is envs.envs:  # a spec knows nothing of wrappers around it
+    if envs.envs.spec is not None and envs.envs.unwrapped is envs.envs:  # a spec does not include wrappers around it
         _check_spec(name, make)
 
 
@@ -97,7 +97,7 @@ def _same(rule: str, left: Any, right: Any, done: str, advice: str) -> None:
 
 
 def _other(rule: str, first: Episode, others: Iterable[Episode], done: str, advice: str) -> None:
-    """Raise if none of the others differs: short tasks without contexts may be equal by accident."""
+    """Raise if none of the others differs; short tasks without contexts may be equal by chance."""
     if all(find_difference(first.seen, other.seen) is None for other in others):
         expected = "other tasks"
         raise breach(rule, done=done, expected=expected, seen="the same contexts and rewards", advice=advice)
@@ -107,12 +107,12 @@ def _check_seeds(name: str, make: Make, envs: Watched, first: Episode) -> None:
     rule, done = f"{name} is not reproducible", f"reset(seed={SEED}) and the same actions"
     new = Watched(name, make(B), B)
     _same(rule, first.answers, new.episode(seed=SEED).answers, f"{done} in a new environment", SEED_ADVICE)
-    advice = "reset(seed=...) starts everything again: forget what earlier episodes have left"
+    advice = "reset(seed=...) starts everything again: forget everything of earlier episodes"
     _same(rule, first.answers, envs.episode(seed=SEED).answers, f"{done} in one that has played before", advice)
     advice = "reset() without a seed continues the stream of the last seed, with no new generator"
     without = "reset without a seed after one with it"
     _same(rule, new.episode().answers, envs.episode().answers, f"{without}, in two environments", advice)
-    _other(f"{name} plays one task for ever", first, (envs.episode() for _ in range(8)), without, advice)
+    _other(f"{name} plays the same task forever", first, (envs.episode() for _ in range(8)), without, advice)
     others = (envs.episode(seed=SEED + i) for i in range(1, 9))
     _other(f"{name} ignores the seed", first, others, "reset with other seeds", SEED_ADVICE)
 
@@ -123,7 +123,7 @@ def _check_slots(name: str, make: Make, first: Episode) -> None:
         length = fewer.rewards.shape[1]
         among = {key: value[:num_envs] for key, value in first.seen.items()}
         among |= {key: value[:, :length] for key, value in among.items() if key != "features"}
-        rule, done = f"{name}: a task depends on the tasks beside it", f"{num_envs} slots in place of {B}, one seed"
+        rule, done = f"{name}: a task depends on the other tasks", f"{num_envs} slots instead of {B}, one seed"
         advice = f"{SEED_ADVICE}; slot i plays task i of a seed first, whatever the number of slots"
         _same(rule, among, fewer.seen, done, advice)
 
@@ -146,12 +146,12 @@ def _check_actions(name: str, make: Make, first: Episode) -> None:
 def _check_scribbles(name: str, make: Make, first: Episode) -> None:
     written = Watched(name, make(B), B, scribble=True).episode(seed=SEED)
     advice = "return copies of the environment's own arrays, or read-only views"
-    done = "arrays that reset and step had returned were overwritten by who got them"
-    _same(f"{name} hands out its own state", first.seen, written.seen, done, advice)
+    done = "arrays that reset and step had returned were overwritten by the caller"
+    _same(f"{name} returns its own state", first.seen, written.seen, done, advice)
 
 
 def _check_autoreset(name: str, make: Make, first: Episode) -> None:
-    """Raise unless slots that have ended go on as ``metadata["autoreset_mode"]`` says."""
+    """Raise unless slots that have ended continue as ``metadata["autoreset_mode"]`` says."""
     envs = Watched(name, make(B), B)
     length = envs.episode(seed=SEED).rewards.shape[1]
     *_, terminated, truncated, info = first.answers[-1]
@@ -161,7 +161,7 @@ def _check_autoreset(name: str, make: Make, first: Episode) -> None:
         if not holds:
             done = f"every slot was played to its end, after {length} decisions, in the mode {envs.mode.value}"
             advice = f"see Gymnasium on {envs.mode}, or name the right mode in metadata['autoreset_mode']"
-            raise breach(f"{name} does not end as it says", done=done, expected=expected, seen=seen, advice=advice)
+            raise breach(f"{name} does not end as declared", done=done, expected=expected, seen=seen, advice=advice)
 
     if envs.mode is AutoresetMode.SAME_STEP:
         final = info.get("final_obs", np.full(B, None))
@@ -191,9 +191,9 @@ def _check_spec(name: str, make: Make) -> None:
         difference = f"{type(error).__name__}: {error}"
     if difference:
         raise breach(
-            f"{name}: its spec cannot be written down",
+            f"{name}: its spec cannot be serialised",
             done="gym.make_vec(EnvSpec.from_json(env.spec.to_json())), as results and workers need it",
             expected="the same environment",
             seen=difference,
-            advice="register entry points as texts and arguments as plain JSON values: gents_gym.register_tasks does",
+            advice="register entry points as strings and arguments as plain JSON values: gents_gym.register_tasks does",
         )

@@ -1,4 +1,4 @@
-"""Plays whole episodes of a vector environment and checks every answer against its spaces."""
+"""Plays whole episodes of a vector environment and checks every result against its spaces."""
 
 from __future__ import annotations
 
@@ -16,49 +16,49 @@ from gents_gym.envs.feedback import LATE, observed_outcomes, read_feedback
 from gents_gym.testing.contract import breach, explained, find_difference, global_generators_left_alone
 from gents_gym.types import Feedback
 
-LONGEST = 10_000  # decisions of an episode
-SEED_ADVICE = "draw everything of task i from a generator made of (seed, split, i): gents_gym.randomness.stream"
-Choose = Callable[[int, np.ndarray, int], np.ndarray]  # (t, slots, A) to actions
+LONGEST = 10_000  # most decisions of an episode
+SEED_ADVICE = "draw everything of task i from a generator made from (seed, split, i): gents_gym.randomness.stream"
+Choose = Callable[[int, np.ndarray, int], np.ndarray]  # from (t, slots, A) to actions
 
 
 def in_turn(t: int, slots: np.ndarray, n_actions: int) -> np.ndarray:
-    """Return actions that go through all numbers."""
+    """Return actions that cycle through all numbers."""
     return (t + slots) % n_actions
 
 
 def half_in_turn(t: int, slots: np.ndarray, n_actions: int) -> np.ndarray:
-    """Return the actions of :func:`in_turn` at every second decision and other ones at the others."""
+    """Return the actions of :func:`in_turn` at every second decision, and other actions at the others."""
     return in_turn(t + t % 2, slots, n_actions)
 
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """One episode in every slot; NaN, and actions of -1, behind a slot's end."""
+    """One episode in every slot; NaN, and actions of -1, after a slot's end."""
 
     features: np.ndarray  # (B, A, F)
     contexts: np.ndarray  # (B, T, D)
     actions: np.ndarray  # (B, T)
     rewards: np.ndarray  # (B, T)
-    outcomes: np.ndarray  # (B, T), by decision; NaN where one never arrived
+    outcomes: np.ndarray  # (B, T), by decision; NaN if one never arrived
     shown: np.ndarray  # (B, T): the step in which a decision's outcome was shown, -1 for never
     steady: np.ndarray  # (B, T): whether the features are shown again as they were at first
     answers: list[Any]  # of reset and of each step, as they were given
-    told: bool  # whether every step told an outcome
+    told: bool  # whether every step returned an outcome
 
     @property
     def seen(self) -> dict[str, np.ndarray]:
-        """What does not depend on how the environment goes on after the end."""
+        """The parts that do not depend on how the environment continues after the end."""
         names = ("features", "contexts", "rewards", "outcomes", "shown", "steady")
         return {name: getattr(self, name) for name in names}
 
 
 class Watched:
-    """A vector environment whose answers are checked and copied, and must stay as they were."""
+    """A vector environment whose results are checked and copied, and must not change later."""
 
     def __init__(self, name: str, envs: VectorEnv[Any, Any, Any], num_envs: int, scribble: bool = False) -> None:
-        """Watch ``envs``; with ``scribble``, overwrite whatever it hands out."""
+        """Watch ``envs``; with ``scribble``, overwrite whatever it returns."""
         self.name, self.envs, self._scribble = name, envs, scribble
-        self._handed: list[tuple[Any, Any]] = []  # what was handed out, and how it was then
+        self._handed: list[tuple[Any, Any]] = []  # returned arrays, with copies of their first values
         _check_spaces(name, envs, num_envs)
         self.slots = np.arange(num_envs)
         self.n_actions = int(envs.single_action_space.n)  # type: ignore[attr-defined]
@@ -67,14 +67,14 @@ class Watched:
         self._available: np.ndarray | None = None
 
     def reset(self, **how: Any) -> tuple[Any, dict[str, Any]]:
-        """Return a copy of the answer of reset."""
+        """Return a copy of the result of reset."""
         observation, info = self._call("reset", 2, **how)
         self._check_observation("reset", observation)
         self._available = observation.get("available")
         return observation, info
 
     def step(self, actions: np.ndarray) -> tuple[Any, ...]:
-        """Return a copy of the answer of step, with the actions (B,) counted among those that are available."""
+        """Return a copy of the result of step; the actions (B,) count among those that are available."""
         return self._play(self.playable(actions))
 
     def _play(self, actions: np.ndarray) -> tuple[Any, ...]:
@@ -102,7 +102,7 @@ class Watched:
         return np.take_along_axis(order, (actions % counts)[:, None], axis=1)[:, 0]
 
     def episode(self, choose: Choose = in_turn, **how: Any) -> Episode:
-        """Return one episode in every slot, from a reset on."""
+        """Return one episode in every slot, starting with a reset."""
         answers: list[Any] = [self.reset(**how)]
         features, context = answers[0][0]["action_features"], answers[0][0]["context"]
         live = np.ones(len(self.slots), np.bool_)
@@ -134,7 +134,7 @@ class Watched:
     def _arrived(
         self, info: dict[str, Any], reward: np.ndarray, live: np.ndarray, actions: list[np.ndarray]
     ) -> Feedback:
-        """Return what a step tells of outcomes, or raise unless late ones are of decisions that were made."""
+        """Return the outcomes in a step's info, or raise unless late ones belong to decisions that were made."""
         latest = len(actions) - 1
         if not self.is_late:
             task = np.flatnonzero(live)
@@ -190,7 +190,7 @@ class Watched:
 
     def _fail(self, verb: str, what: str, expected: str, seen: str) -> None:
         raise breach(
-            f"{self.name}: {what} of {verb} is not as it must be",
+            f"{self.name}: {what} of {verb} is wrong",
             done=f"{verb} was called, as rollout does, with {len(self.slots)} slots",
             expected=expected,
             seen=seen,
@@ -202,21 +202,21 @@ VECTOR_ENV = "see help(gymnasium.vector.VectorEnv)"
 ADVICE = {
     "observation": "return float32 arrays with a row for each slot, within the bounds and without NaN",
     "reward": "return R of the outcomes as a float64 array (B,), without NaN",
-    "info['feedback']": "tell each outcome once, with the number of its decision and the action that was played",
-    "terminated": "return booleans (B,), True behind the last decision of a task",
+    "info['feedback']": "return each outcome once, with the number of its decision and the played action",
+    "terminated": "return booleans (B,), True after the last decision of a task",
     "what was handed out before": "return copies, array.copy(), or read-only arrays that never change",
 }
 
 
 def _blank(array: np.ndarray, live: np.ndarray) -> np.ndarray:
-    """Return the array with NaN, or -1 in whole numbers, where no episode is running."""
+    """Return the array with NaN, or -1 in whole numbers, if no episode is running."""
     kept = np.array(array)
     kept[~live] = -1 if kept.dtype.kind in "iu" else np.nan
     return kept
 
 
 def _overwrite(answer: Any) -> None:
-    """Overwrite every array in an answer that can be written."""
+    """Overwrite every writable array in a result."""
     for part in answer.values() if isinstance(answer, dict) else answer:
         if isinstance(part, dict | tuple):
             _overwrite(part)
@@ -225,12 +225,12 @@ def _overwrite(answer: Any) -> None:
 
 
 def _check_spaces(name: str, envs: Any, num_envs: int) -> None:
-    """Raise unless the environment says rightly what it is."""
+    """Raise unless the environment's attributes are correct."""
 
     def demand(holds: bool, what: str, expected: str, seen: Any, advice: str) -> None:
         if not holds:
             raise breach(
-                f"{name}: {what} is not as it must be",
+                f"{name}: {what} is wrong",
                 done=f"it was made with num_envs={num_envs}",
                 expected=expected,
                 seen=str(seen),
@@ -262,7 +262,7 @@ def _check_spaces(name: str, envs: Any, num_envs: int) -> None:
             f"the space of {key!r}",
             f"a float32 Box of shape {shape} with finite bounds",
             box,
-            "bounds of ±1e6 do",
+            "bounds of ±1e6 are enough",
         )
     for what, one in (("observation_space", single), ("action_space", actions)):
         wanted = batch_space(one, num_envs)

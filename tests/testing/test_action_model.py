@@ -346,9 +346,9 @@ class FeaturesOfPairsNotBroadcast(WithFeatures):
         return np.zeros((len(action_features), len(contexts), 3))
 
 
-BESIDE = "the prediction of an action depends on the other actions beside it"
+BESIDE = "the prediction of an action depends on the other actions"
 MORE = "a prediction depends on more than the history"
-NONE = "predicts what is no prediction"
+NONE = "returns invalid predictions"
 DEFECTS = {
     BatchMates: BESIDE,
     BatchNorm: BESIDE,
@@ -369,9 +369,9 @@ DEFECTS = {
     CountsItsCalls: MORE,
     LearnsInItself: MORE,
     GrowingState: "append changes the shape of the state",
-    StateOfLists: "start returns what is no state",
-    StateOfOneRow: "start returns what is no state",
-    StateOfNumbers: "start returns what is no state",
+    StateOfLists: "start returns an invalid state",
+    StateOfOneRow: "start returns an invalid state",
+    StateOfNumbers: "start returns an invalid state",
     WhereIgnored: "append does not follow where",
     WhereForOutcomesAlone: "append does not follow where",
     WithoutWhere: "fails in append",
@@ -383,12 +383,12 @@ DEFECTS = {
     MeansAlone: "expected: a finite mean and a variance above 0, of shape (20, 2)",
     NoVariance: "seen: the prediction must be finite means with variances above 0, got 0",
     SumsToMore: "probabilities with a sum of 1, got 1.1",
-    NotMadeTheSame: "is not made the same twice",
+    NotMadeTheSame: "is different when it is made again",
     NeedsArguments: "NeedsArguments cannot be made",
     LacksAppend: "it lacks append",
     BankOfAnotherSize: "the model's bank must have shape (n, D), got (10, 3)",
     NamesItsLikelihood: "does not say what an outcome is",
-    FeaturesByBatch: "the features of a context depend on the contexts beside it",
+    FeaturesByBatch: "the features of a context depend on the other contexts",
     FeaturesOfPairsNotBroadcast: "action_context_features has a wrong shape",
 }
 

@@ -46,9 +46,9 @@ def test_the_first_error_names_the_model(own_model, explain):
         def predict(self, state, context):
             return state.sum(axis=1)
 
-    assert explain(Shy).startswith("Shy predicts what is no prediction")
-    assert explain(Shy()).startswith("Shy predicts what is no prediction")
-    assert explain(lambda: Shy()).startswith("the model predicts what is no prediction")
+    assert explain(Shy).startswith("Shy returns invalid predictions")
+    assert explain(Shy()).startswith("Shy returns invalid predictions")
+    assert explain(lambda: Shy()).startswith("the model returns invalid predictions")
 
 
 def test_other_tasks_are_tried(own_model):

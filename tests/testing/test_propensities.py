@@ -135,8 +135,8 @@ DEFECTS = {
     NoDistribution: "must be at least 0 and sum to 1 over actions",
     Negative: "must be at least 0 and sum to 1 over actions",
     OnlyThePlayed: "must have shape (B, A)=(17, 4), got (17,)",
-    DrawsFromTheSameStream: "plays otherwise when it is asked for probabilities",
-    LearnsFromTheQuestion: "plays otherwise when it is asked for probabilities",
+    DrawsFromTheSameStream: "plays differently when probabilities are requested",
+    LearnsFromTheQuestion: "plays differently when probabilities are requested",
 }
 
 
