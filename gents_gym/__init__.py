@@ -97,7 +97,7 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-_LAZY = {  # what needs torch, joblib or pyarrow is imported when it is asked for
+_LAZY = {  # names that need torch, joblib or pyarrow are imported on first use
     "CalibrationConfig": "gents_gym.calibration.config",
     "calibrate": "gents_gym.calibration.calibrate",
     "compare": "gents_gym.report.comparison",

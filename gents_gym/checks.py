@@ -1,4 +1,4 @@
-"""Checks arguments at the public edges; each error names the argument, the rule and the value."""
+"""Checks arguments of public functions; each error names the argument, the rule and the value."""
 
 import difflib
 import importlib
@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 
-NUMBERS = "biuf"  # kinds of array that are real numbers
+NUMBERS = "biuf"  # dtype kinds that are real numbers
 UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")
-LONGEST = 10**6  # times that anything is repeated: each takes a millisecond or more
+LONGEST = 10**6  # most repeats of anything: each takes a millisecond or more
 
 
 class InputError(ValueError):
-    """An argument breaks a documented rule; the message says which, and what was given."""
+    """An argument breaks a documented rule; the message names the rule and the value."""
 
 
 class InputTypeError(InputError, TypeError):
-    """An argument has the wrong type or an unknown name, for which Python's own functions raise a TypeError."""
+    """An argument has the wrong type or an unknown name; also a TypeError, as Python's own functions raise."""
 
 
 class TaskError(InputError):
-    """One task of a batch breaks a rule; ``position`` tells which."""
+    """One task of a batch breaks a rule; ``position`` is its index."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
@@ -53,7 +53,7 @@ def check_integer(name: str, value: Any, minimum: int) -> int:
 
 
 def check_number(name: str, value: Any, minimum: float = -math.inf, *, above: bool = False) -> float:
-    """Return ``value`` as a float, or raise unless it is finite and at least (``above``: over) ``minimum``."""
+    """Return ``value`` as a float, or raise unless it is finite and at least ``minimum``, or above it if ``above``."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
         raise InputTypeError(f"{name} must be a number, got {value!r}")
     if not math.isfinite(value):
@@ -64,17 +64,17 @@ def check_number(name: str, value: Any, minimum: float = -math.inf, *, above: bo
 
 
 def check_repeats(name: str, value: Any, minimum: int = 1) -> int:
-    """Return ``value`` as an int, or raise unless it is a whole number of repeats that end within days."""
+    """Return ``value`` as an int, or raise unless it is a number of repeats that ends within days."""
     if (number := check_integer(name, value, minimum)) > LONGEST:
         raise InputError(f"{name} must be at most {LONGEST}, or it takes weeks to years, got {value}")
     return number
 
 
 def check_count(name: str, values: Any) -> int:
-    """Return how many ``values`` there are, or raise unless they are in a list or the like."""
+    """Return the number of ``values``, or raise unless they are a sequence."""
     try:
         return len(values)
-    except OverflowError:  # of a range with more than any memory holds
+    except OverflowError:  # for a range with more numbers than fit into memory
         return sys.maxsize
     except TypeError:
         raise InputTypeError(f"{name} must be a list of whole numbers, got {values!r}") from None
@@ -82,9 +82,9 @@ def check_count(name: str, values: Any) -> int:
 
 @cache
 def machine_memory() -> float:
-    """Return how many bytes this process may use, by the machine, the container or ``ulimit -v``."""
+    """Return how many bytes this process may use, limited by the machine, the container or ``ulimit -v``."""
     limits = []
-    with suppress(AttributeError, ValueError, OSError):  # not on Windows
+    with suppress(AttributeError, ValueError, OSError):  # not available on Windows
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     with suppress(ValueError, OSError):  # no control group, or one without a limit
         limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
@@ -96,13 +96,14 @@ def machine_memory() -> float:
 
 
 def check_memory(n_bytes: int, **sizes: int) -> None:
-    """Raise if arrays of ``sizes`` take more than all memory.
+    """Raise if arrays of ``sizes`` do not fit into memory.
 
-    Systems promise more memory than they have and end a process that uses it, so a MemoryError is not enough.
+    Operating systems promise more memory than they have and kill a process that uses it, so a MemoryError is not
+    enough.
 
     Args:
-        n_bytes: What the arrays take, counted low, so that nothing is refused that fits.
-        **sizes: The arguments that decide it, for the error.
+        n_bytes: The bytes of the arrays, estimated low, so that nothing that fits is refused.
+        **sizes: The arguments that determine it, for the error.
     """
     if n_bytes > (memory := machine_memory()):
         asked = ", ".join(f"{name}={value}" for name, value in sizes.items())
@@ -126,7 +127,7 @@ def check_flag(name: str, value: Any) -> bool:
 
 
 def check_type(name: str, value: Any, wanted: Any) -> Any:
-    """Return ``value``, or raise unless it is an instance of ``wanted``; Callable is a type too."""
+    """Return ``value``, or raise unless it is an instance of ``wanted``, which may be Callable."""
     if not isinstance(value, wanted):
         told = getattr(wanted, "__name__", wanted)
         raise InputTypeError(f"{name} must be a {told}, got {value!r}")
@@ -140,7 +141,7 @@ def check_reward_fn(value: Any) -> None:
 
 
 def check_choice(kind: str, value: Any, choices: Iterable[str]) -> str:
-    """Return ``value``, or raise with the nearest of ``choices`` as a suggestion."""
+    """Return ``value``, or raise and suggest the nearest of ``choices``."""
     known = list(choices)
     if isinstance(value, str) and value in known:
         return value
@@ -148,7 +149,7 @@ def check_choice(kind: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def check_option(kind: str, option: str, choices: Iterable[str]) -> None:
-    """Raise unless ``kind`` has the keyword argument ``option``; the error has Python's words, which libraries read."""
+    """Raise unless ``kind`` has the keyword argument ``option``, with Python's own words, which libraries read."""
     if option not in (known := list(choices)):
         problem = f"unexpected keyword argument {option!r}"
         raise InputTypeError(f"unknown option of {kind}: {problem}; {_hint(option, known)}")
@@ -164,7 +165,7 @@ def check_array(
 ) -> np.ndarray:
     """Return ``value`` as a finite array of ``shape``; a size of -1 in ``shape`` admits any.
 
-    With ``per_task``, so many rows of the first axis belong to each task, and the error about a number that is not
+    With ``per_task``, that many rows of the first axis belong to each task, and the error about a number that is not
     finite is a :class:`TaskError`.
     """
     try:
@@ -172,7 +173,7 @@ def check_array(
         if array.dtype.kind not in NUMBERS or (array.dtype.kind == "f" and np.dtype(dtype).kind != "f"):
             raise TypeError(array.dtype)
         if array.dtype != dtype:
-            with np.errstate(over="ignore"):  # what the type cannot hold is infinite, and refused below
+            with np.errstate(over="ignore"):  # numbers that the type cannot hold become infinite and are refused below
                 array = array.astype(dtype)
     except MemoryError as error:
         raise InputError(f"{name} must be an array that fits into memory, got {_sort(value)}") from error
@@ -182,7 +183,7 @@ def check_array(
     if array.shape != shape and not _fits(array.shape, shape):
         wanted = axes if -1 in shape else f"{axes}=({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
         raise InputError(f"{name} must have shape {wanted}, got {array.shape}")
-    if np.count_nonzero(np.isfinite(array)) < array.size:  # quicker than all() for the small arrays of a decision
+    if np.count_nonzero(np.isfinite(array)) < array.size:  # faster than all() for the small arrays of a decision
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         problem = f"{name} must be finite, got {array[where]} at index {where}"
         raise InputError(problem) if per_task is None else TaskError(problem, where[0] // per_task)
@@ -190,7 +191,7 @@ def check_array(
 
 
 def check_available(value: Any, axes: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Return ``value`` as booleans of ``shape``, or raise; the last axis must have one or more that are True."""
+    """Return ``value`` as booleans of ``shape``, or raise; along the last axis, at least one must be True."""
     available = check_array("available", value, axes, shape, np.bool_)
     some = available.any(axis=-1)
     if np.count_nonzero(some) < some.size:
@@ -200,7 +201,7 @@ def check_available(value: Any, axes: str, shape: tuple[int, ...]) -> np.ndarray
 
 
 def check_played(actions: np.ndarray, available: np.ndarray) -> None:
-    """Raise unless each of the actions (B,) is one of those that are ``available`` (B, A)."""
+    """Raise unless each of the actions (B,) is ``available`` (B, A)."""
     odd = ~np.take_along_axis(available, actions[:, None], axis=1)[:, 0].astype(np.bool_)
     if np.count_nonzero(odd):
         task = int(odd.argmax())
@@ -217,7 +218,7 @@ def check_contexts(contexts: Any, n_tasks: int, size: int, dtype: Any = np.float
 
 
 def _sort(value: Any) -> str:
-    """Return what an array, or something else, is of."""
+    """Return a description of an array's type, or of another object."""
     return f"dtype {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
 
 

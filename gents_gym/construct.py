@@ -1,7 +1,7 @@
 """Makes agents, policy classes and task distributions from an id and options.
 
-``package.module:Class`` is for what the user types or passes: naming a module imports it. What is read from a file goes
-through :func:`gents_gym.specs.check_registered` first.
+``package.module:Class`` imports the module, so it is only for what the user types or passes. Specs read from a file
+first go through :func:`gents_gym.specs.check_registered`.
 """
 
 import functools
@@ -17,7 +17,7 @@ from gents_gym.modules import import_named
 from gents_gym.specs import parse_spec as parse_spec
 from gents_gym.types import Agent, PolicyClass, RewardFn, TaskDistribution, identity
 
-METHODS = {  # what a class must have to be called for a spec: one of these sets of methods
+METHODS = {  # a class must have one of these sets of methods before it is called for a spec
     "agent": (("act",),),
     "estimator": (("fit",), ("partial_fit",)),
     "model": (("begin",), ("start", "predict", "append")),
@@ -31,8 +31,8 @@ def make_agent(agent: str, /, **options: Any) -> Agent:
 
     Args:
         agent: A registered id ("linucb"), one of the entry-point group ``gents_gym.agents``, or
-            ``package.module:Class``; options may stand behind it, as in "lints(prior=fitted)".
-        **options: The agent's own options; they win over those in ``agent``.
+            ``package.module:Class``; optionally with options, as in "lints(prior=fitted)".
+        **options: The agent's own options; they override those in ``agent``.
     """
     made: Agent = check_is_agent(f"agent {agent!r}", make_object("agent", agent, agent_ids(), options))
     return made
@@ -56,9 +56,9 @@ def make_policy(policy: str, /, reward_fn: RewardFn = identity, **options: Any) 
     """Make a policy class.
 
     Args:
-        policy: A registered id ("logistic") or ``package.module:Class``, options behind it.
-        reward_fn: R; handed to a class that takes it. Others see outcomes alone.
-        **options: The class's own options; they win over those in ``policy``.
+        policy: A registered id ("logistic") or ``package.module:Class``, optionally with options.
+        reward_fn: R; passed to a class that accepts it. Others only see outcomes.
+        **options: The class's own options; they override those in ``policy``.
     """
     name, _ = parse_spec(policy)
     if "reward_fn" in _parameters("policy class", name, find("policy class", name, registry.POLICIES)):
@@ -72,10 +72,10 @@ def make_policy(policy: str, /, reward_fn: RewardFn = identity, **options: Any) 
 def get_policy(
     name: str, policy: Any, reward_fn: RewardFn = identity, likelihood: Likelihood | None = None
 ) -> PolicyClass:
-    """Return the policy class that ``policy`` is or names, or raise; ``name`` is the argument's, for the errors.
+    """Return the policy class that ``policy`` is or names, or raise; ``name`` is the argument's name, for errors.
 
-    An object brings its own R if it has one, and it must be the task's. A class that says which ``likelihoods`` it
-    takes must take the task's ``likelihood``, if that is given.
+    If an object has its own R, it must be the task's. A class that declares ``likelihoods`` must include the task's
+    ``likelihood``, if that is given.
     """
     made = make_policy(policy, reward_fn=reward_fn) if isinstance(policy, str) else policy
     taken = getattr(made, "likelihoods", None)
@@ -95,7 +95,7 @@ def make_tasks(tasks: str, /, **options: Any) -> TaskDistribution:
     """Make a task distribution from a registered id ("synthetic") or ``package.module:Class``.
 
     ``reward_fn`` may be given by id ("identity") or as ``package.module:function``, so that all
-    options are plain values. A class that has no such option is refused with what to do.
+    options are plain values. A class without this option is refused with advice.
     """
     if "reward_fn" in options:
         _check_reward_option(tasks)
@@ -108,16 +108,16 @@ def make_tasks(tasks: str, /, **options: Any) -> TaskDistribution:
 
 
 def _check_reward_option(tasks: str) -> None:
-    """Raise unless a task distribution takes R."""
+    """Raise unless a task distribution accepts R."""
     name, _ = parse_spec(tasks)
     parameters = _parameters("task distribution", name, find("task distribution", name, registry.TASKS)).values()
     if not any(p.name == "reward_fn" or p.kind is p.VAR_KEYWORD for p in parameters):
-        rule = "give its class the option, and hand it on to Tasks and ActionRows"
+        rule = "give its class the option, and pass it on to Tasks and ActionRows"
         raise InputError(f"task distribution {tasks!r} takes no reward_fn: {rule}")
 
 
 def agent_ids() -> dict[str, str]:
-    """Return all agent ids with the constructors they stand for, those of other distributions included."""
+    """Return all agent ids with their constructors, including those of other distributions."""
     from importlib.metadata import entry_points  # slow to import, and importing the package needs no ids
 
     theirs = {point.name: point.value for point in entry_points(group="gents_gym.agents")}
@@ -125,7 +125,7 @@ def agent_ids() -> dict[str, str]:
 
 
 def find(kind: str, name: str, known: Mapping[str, str]) -> Any:
-    """Return what ``name`` stands for among ``known`` ids or as ``package.module:attribute``, never a file's text."""
+    """Return the object that ``name`` refers to: a ``known`` id or ``package.module:attribute``; not for files."""
     target = known.get(name, name)
     if ":" not in target:
         check_choice(kind, name, known)
@@ -143,7 +143,7 @@ def find(kind: str, name: str, known: Mapping[str, str]) -> Any:
 
 
 def _is_builtin(found: Any) -> bool:
-    """Return whether something is of Python itself, by whatever module's name it was reached."""
+    """Return whether an object belongs to Python itself, by whatever name it was reached."""
     while isinstance(found, functools.partial):
         found = found.func
     return str(getattr(found, "__module__", "")).partition(".")[0] in sys.stdlib_module_names
@@ -152,15 +152,15 @@ def _is_builtin(found: Any) -> bool:
 def _parameters(kind: str, name: str, constructor: Any) -> Mapping[str, inspect.Parameter]:
     try:
         return inspect.signature(constructor).parameters
-    except (TypeError, ValueError):  # some builtins have no signature, and what is no callable has none either
+    except (TypeError, ValueError):  # builtins and objects that are not callable may lack a signature
         raise InputError(f"{kind} {name!r} must name a class or function, got {constructor!r}") from None
 
 
 def _check_callable(kind: str, name: str, constructor: Any) -> None:
-    """Raise, before it is called, unless a target that no id stands for can give what is asked for.
+    """Raise, before it is called, unless a target without an id can make what is requested.
 
-    A class must have the methods of its kind. What a function returns is not known before it is called: it must be
-    the user's, so neither Python's nor this package's.
+    A class must have the methods of its kind. What a function returns is unknown before it is called, so it must be the
+    user's own, not Python's or this package's.
     """
     if isinstance(constructor, type):
         wanted = METHODS.get(kind, ())
@@ -172,7 +172,7 @@ def _check_callable(kind: str, name: str, constructor: Any) -> None:
 
 
 def make_object(kind: str, spec: str, known: Mapping[str, str], options: Mapping[str, Any]) -> Any:
-    """Make what ``spec`` names among ``known`` ids or as ``package.module:Class``; ``kind`` is for the errors."""
+    """Make the object that ``spec`` names by a ``known`` id or as ``package.module:Class``; ``kind`` is for errors."""
     name, given = parse_spec(spec)
     options = {**given, **options}
     constructor = find(kind, name, known)

@@ -1,6 +1,6 @@
-"""Writes files whole or not at all: bytes go to a temporary name, which is renamed when they are on disk.
+"""Writes files whole or not at all: bytes go to a temporary file, which is renamed when they are on disk.
 
-A run that fills a folder keeps its plan there, so that a killed one can go on.
+A run that fills a folder keeps its plan there, so that a killed run can continue.
 """
 
 import errno
@@ -19,19 +19,20 @@ import numpy as np
 
 from gents_gym.checks import InputError, InputTypeError
 
-PART = ".gents_gym.part"  # ending of a file that is being written; nobody else's
-PLAN = "run.json"  # what an unfinished run in a folder is about to do
+PART = ".gents_gym.part"  # suffix of a file that is being written, used by nothing else
+PLAN = "run.json"  # the file with the plan of an unfinished run in a folder
 
 
 def write_whole(path: str | Path, data: bytes) -> Path:
-    """Write ``data`` to ``path`` so that no reader, and no crash, ever meets a part of it; the umask holds."""
+    """Write ``data`` to ``path`` so that neither readers nor crashes ever see a part of it; the umask applies."""
     path = as_path("path", path)
     if not os.path.isdir(path.parent):
         raise InputError(f"path must lie in a folder that exists, got '{path}'")
     if path.is_dir():
         raise InputError(f"path must be a file, got the folder '{path}'")
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}{PART}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # never through somebody's link
+    # Never through a link that someone planted.
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
@@ -49,7 +50,7 @@ def as_path(name: str, value: Any) -> Path:
     try:
         path = Path(value)
         os.lstat(path)
-    except (TypeError, ValueError) as error:  # the latter of a NUL, or of what the file system's encoding lacks
+    except (TypeError, ValueError) as error:  # ValueError: a NUL, or characters that the file system cannot encode
         raise InputTypeError(f"{name} must be a path, got {value!r}") from error
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
@@ -58,7 +59,7 @@ def as_path(name: str, value: Any) -> Path:
 
 
 def check_target(name: str, value: Any) -> Path:
-    """Return ``value`` as a path, or raise if nothing can be written there: for what works long before it writes."""
+    """Return ``value`` as a path, or raise if it cannot be written; for work that runs long before it writes."""
     path = as_path(name, value)
     try:
         place = _existing(path.absolute())
@@ -86,9 +87,9 @@ def _existing(path: Path) -> Path:
 
 
 def check_file(name: str, path: str | Path) -> None:
-    """Raise an InputError if ``path`` is anything but a regular file, a FIFO or a device above all: reads would wait.
+    """Raise an InputError if ``path`` is not a regular file: reading from a FIFO or a device would wait.
 
-    One that is not there, or cannot be looked at, raises an OSError.
+    A missing or inaccessible file raises an OSError.
     """
     if not stat.S_ISREG(os.stat(as_path(name, path)).st_mode):
         raise InputError(f"{name} must be a regular file, got '{path}'")
@@ -101,7 +102,7 @@ def read_file(path: Path) -> bytes:
 
 
 def own_folder(path: Path) -> Path:
-    """Make a folder inside one of ours, or raise if a link is there: what is planted is not followed."""
+    """Make a folder inside one of ours, or raise if a link is there: links may be planted and are not followed."""
     if path.is_symlink():
         raise InputError(f"'{path}' must be a folder, got a link: remove it, and start again")
     path.mkdir(exist_ok=True)
@@ -118,7 +119,7 @@ def digest(*arrays: np.ndarray) -> str:
 
 
 def is_part(path: Path) -> bool:
-    """Return whether a killed :func:`write_whole` left the file."""
+    """Return whether a killed :func:`write_whole` left this file."""
     return path.name.startswith(".") and path.name.endswith(PART)
 
 
@@ -132,7 +133,7 @@ def remove_parts(folder: Path) -> None:
 @contextmanager
 def held(name: str, folder: Path) -> Iterator[None]:
     """Reserve a folder for one writer, by flock: the system releases it when the process dies; raise if it is taken."""
-    if os.name != "posix":  # no flock there
+    if os.name != "posix":  # systems without flock
         yield
         return
     import fcntl
@@ -175,41 +176,41 @@ def kept_plan(out: Path, defaults: Mapping[str, Any] | None = None) -> Any:
 
     Args:
         out: The folder.
-        defaults: Of the configuration's fields: a plan of an earlier version may lack some.
+        defaults: Default values of the configuration's fields: a plan of an earlier version may lack some.
     """
     path = out / PLAN
     try:
         kept = json.loads(read_file(path)) if path.exists() else None
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"out must hold a run to go on with, got '{out}' with a damaged {PLAN}") from error
+        raise InputError(f"out must hold a run to continue, got '{out}' with a damaged {PLAN}") from error
     return fill_plan(kept, defaults)
 
 
 def fill_plan(plan: Any, defaults: Mapping[str, Any] | None) -> Any:
-    """Return a plan whose configuration has the defaults of the fields that it lacks."""
+    """Return a plan whose configuration has defaults for missing fields."""
     if isinstance(plan, dict) and isinstance(plan.get("config"), dict):
         return {**plan, "config": {**(defaults or {}), **plan["config"]}}
     return plan
 
 
 def check_plan(out: Path, kept: Any, plan: dict[str, Any]) -> None:
-    """Raise, naming what differs, unless the plan ``kept`` in the folder is ``plan``."""
+    """Raise, naming what differs, unless the plan ``kept`` in the folder equals ``plan``."""
     if kept != plan:
         known = kept if isinstance(kept, dict) and isinstance(kept.get("config"), dict) else {"config": {}}
         odd = [key for key in plan["config"] if known["config"] and known["config"].get(key) != plan["config"][key]]
         odd = odd or [key for key in plan if known.get(key) != plan[key]] or ["plan"]
-        rule = "out must be new, or hold a run of this configuration to go on with"
+        rule = "out must be new, or hold a run of this configuration to continue"
         raise InputError(f"{rule}, got '{out}' with another {odd[0]}")
 
 
 @contextmanager
 def open_run(out: Path, plan: dict[str, Any], defaults: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Hold the folder with the plan, of JSON values, in it; one with an unfinished run must have the same plan.
+    """Hold the folder with the plan, JSON values, in it; an unfinished run there must have the same plan.
 
     Args:
         out: The folder.
-        plan: What the run is about to do.
-        defaults: Of the configuration's fields: a plan of an earlier version may lack some.
+        plan: The plan of the run.
+        defaults: Default values of the configuration's fields: a plan of an earlier version may lack some.
     """
     if kept_plan(out, defaults) is None:
         new_folder("out", out)

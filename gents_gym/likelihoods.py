@@ -1,4 +1,4 @@
-"""Likelihoods say what an outcome is: which values are valid, how one is drawn, and which reward it promises.
+"""Likelihoods define what an outcome is: valid values, how it is drawn, and its expected reward.
 
 A prediction is described by parameters: P(Y=1) of shape (...) for :class:`Bernoulli`, mean and variance of shape
 (..., 2) for :class:`Gaussian`, the probabilities of the C outcomes of shape (..., C) for :class:`Categorical`.
@@ -15,8 +15,8 @@ import numpy as np
 from gents_gym.checks import InputError, TaskError, check_integer
 
 RewardFn = Callable[[np.ndarray], np.ndarray]
-NODES = np.linspace(-8, 8, 257)  # standard deviations, of the rule behind E[R(Y)] of a Gaussian outcome
-SUM_TOLERANCE = 1e-4  # of probabilities in single precision
+NODES = np.linspace(-8, 8, 257)  # standard deviations covered by the rule for E[R(Y)] of a Gaussian outcome
+SUM_TOLERANCE = 1e-4  # tolerance for probabilities in single precision
 CELLS = 1 << 20  # rewards computed at once by that rule
 
 
@@ -45,7 +45,7 @@ class Bernoulli:
             raise InputError(f"{name} must be 0 or 1, got {_first(outcomes, odd)}")
 
     def check_parameters(self, name: str, parameters: np.ndarray) -> None:
-        """Raise unless every parameter is a probability; the error's position is the row of the first other one."""
+        """Raise unless every parameter is a probability; the error's position is the row of the first violation."""
         _refuse(~((parameters >= 0) & (parameters <= 1)), parameters, f"{name} must be probabilities in [0, 1]")  # NaN
 
     def noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -82,7 +82,7 @@ class Gaussian:
 
     @property
     def support(self) -> None:
-        """None: any number is one."""
+        """None: any number is a valid outcome."""
         return None
 
     def check(self, name: str, outcomes: np.ndarray) -> None:
@@ -92,7 +92,7 @@ class Gaussian:
             raise InputError(f"{name} must be finite, got {_first(outcomes, odd)}")
 
     def check_parameters(self, name: str, parameters: np.ndarray) -> None:
-        """Raise unless means are finite and variances above 0, as :meth:`Bernoulli.check_parameters`."""
+        """Raise unless means are finite and variances above 0, as :meth:`Bernoulli.check_parameters` does."""
         odd = ~np.isfinite(parameters)
         odd[..., 1] |= parameters[..., 1] <= 0
         _refuse(odd, parameters, f"{name} must be finite means with variances above 0")
@@ -111,9 +111,9 @@ class Gaussian:
         return -0.5 * (np.log(2 * math.pi * variance) + (outcomes - mean) ** 2 / variance)
 
     def expected_reward(self, reward_fn: RewardFn, parameters: np.ndarray) -> np.ndarray:
-        """Return E[R(Y)], elementwise: the mean if R(y) = y, else by a trapezoidal rule of 16 nodes to the deviation.
+        """Return E[R(Y)], elementwise: the mean if R(y) = y, else by a trapezoidal rule with 16 nodes per deviation.
 
-        The rule is exact to rounding if R is smooth. A step of R costs at most an 80th of its height.
+        The rule is exact up to rounding if R is smooth. A step of R causes an error of at most 1/80 of its height.
         """
         mean, deviation = parameters[..., 0], np.sqrt(parameters[..., 1])
         if mean.size == 0 or _is_identity(reward_fn, mean, deviation):
@@ -158,7 +158,7 @@ class Categorical:
             raise InputError(f"{name} must be {rule}, got {_first(outcomes, odd)}")
 
     def check_parameters(self, name: str, parameters: np.ndarray) -> None:
-        """Raise unless the parameters are probabilities that sum to 1, as :meth:`Bernoulli.check_parameters`."""
+        """Raise unless the parameters are probabilities that sum to 1, as :meth:`Bernoulli.check_parameters` does."""
         _refuse(~((parameters >= 0) & (parameters <= 1)), parameters, f"{name} must be probabilities in [0, 1]")
         sums = parameters.sum(axis=-1)
         _refuse(np.abs(sums - 1) > SUM_TOLERANCE, sums, f"{name} must be probabilities with a sum of 1")
@@ -169,7 +169,7 @@ class Categorical:
 
     def sample(self, parameters: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Return outcomes, float32, of the shape of ``noise``."""
-        ceilings = np.cumsum(parameters, axis=-1)[..., :-1]  # (..., C-1); the last outcome takes what is left
+        ceilings = np.cumsum(parameters, axis=-1)[..., :-1]  # (..., C-1); the last outcome takes the rest
         return (noise[..., None] >= ceilings).sum(axis=-1).astype(np.float32)
 
     def log_prob(self, parameters: np.ndarray, outcomes: np.ndarray) -> np.ndarray:
@@ -189,7 +189,7 @@ GAUSSIAN = Gaussian()
 
 
 def make_likelihood(name: str) -> Likelihood:
-    """Return the likelihood of a name: "bernoulli", "gaussian", or "categorical(C)" with C outcomes."""
+    """Return the likelihood with this name: "bernoulli", "gaussian", or "categorical(C)" with C outcomes."""
     match = re.fullmatch(r"categorical\((\d{1,6})\)", name) if isinstance(name, str) else None
     if match is not None:
         return Categorical(int(match[1]))
@@ -226,7 +226,7 @@ def _is_identity(reward_fn: RewardFn, mean: np.ndarray, deviation: np.ndarray) -
 
 
 def _refuse(odd: np.ndarray, values: np.ndarray, rule: str) -> None:
-    """Raise if any of the values (N, ...) is odd; the error has the row of the first."""
+    """Raise if any of the values (N, ...) is invalid; the error has the row of the first."""
     if odd.any():
         raise TaskError(f"{rule}, got {_first(values, odd)}", int(np.argwhere(odd)[0, 0]))
 

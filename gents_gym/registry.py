@@ -1,4 +1,4 @@
-"""Ids and what they stand for, as data; ``gents_gym.construct`` turns an id into an object."""
+"""Maps ids to what they refer to, as data; ``gents_gym.construct`` turns an id into an object."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ AGENTS = {
     "sb3": "gents_gym.agents.adapters.sb3:SB3",
 }
 
-# Agents on a model that ``gents-gym tune`` compares by default; those whose id is not registered are left out.
+# Agents on a model that ``gents-gym tune`` compares by default; ids that are not registered are skipped.
 TUNED = (
     "greedy",
     "epsilon-greedy(epsilon=0.02)",
@@ -84,9 +84,9 @@ MODELS = {
     "joint": "gents_gym.models.joint:JointModel",
 }
 
-# Presets: the kind of each, and how it is trained where not by TrainConfig's defaults. Bundled weights lie in folders
-# SETTING-PRESET, and SETTING-PRESET-VARIANT, below gents_gym/models/weights. Variants for outcomes that are
-# not binary belong to the preset: its name stands for whichever model fits the tasks.
+# Presets: the kind of each, and training options that differ from the defaults. Bundled weights are in folders
+# SETTING-PRESET and SETTING-PRESET-VARIANT below gents_gym/models/weights. Variants for outcomes that are not
+# binary belong to the preset: its name selects the model that fits the tasks.
 PRESETS: dict[str, dict[str, Any]] = {
     "filter": {"kind": "filter"},
     "joint": {"kind": "joint", "whole_tasks": True},
@@ -115,19 +115,19 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 OUTCOME_VARIANTS = ("gaussian", "categorical")
 
-# Sizes that training compares by validation loss, by preset; a preset or a user who names one of them has chosen.
+# Sizes that training compares by validation loss, by preset; naming one of them turns the comparison off.
 CANDIDATES: dict[str, tuple[dict[str, int], ...]] = {
     "filter": ({"context_features": 0}, {"context_features": 8}),
 }
 
-# Where training begins, by kind of model: functions of (model, rows, rng) that set what gradients go on from.
+# Where training starts, by kind of model: functions of (model, rows, rng) that set the initial values.
 STARTS = {
     "filter": "gents_gym.training.start:start_filter",
     "paper": "gents_gym.training.start:start_paper",
     "joint": "gents_gym.training.start:start_filter",
 }
 
-# What follows the training of a kind of model: functions of (model, rows, rng) that set what gradients leave alone.
+# What follows the training of a kind of model: functions of (model, rows, rng) that set what gradients do not.
 FINISHES = {"joint": "gents_gym.training.sharing:fit_sharing"}
 
 # What a setting changes in a preset.
@@ -139,9 +139,10 @@ PRESET_CHANGES: dict[str, dict[str, dict[str, Any]]] = {
             "batch": 200,
             "learning_rates": (0.005,),
         },
-        # More steps than the paper's 40 epochs of 20,000 headlines in batches of 500, and smaller ones.
+        # More and smaller steps than the paper's 40 epochs of 20,000 headlines in batches of 500.
         "paper": {"model": {"context_features": 4}, "epochs": 40, "batch": 100, "learning_rates": (0.003, 0.001)},
-        "literal": {"model": {"context_features": 8}, "epochs": 40},  # φ̂'s size is a choice: the paper names none
+        # The size of φ̂ is our choice: the paper gives none.
+        "literal": {"model": {"context_features": 8}, "epochs": 40},
     },
     "drifting": {"filter": {"model": {"context_features": 0, "forgetting": 1}, "ordered": True}},
 }

@@ -1,7 +1,7 @@
 """Checks whole JSON values against a schema, so that readers need no checks of their own.
 
-A schema is a type, a union of types, or a function that says whether a value is right. ``[schema]`` is a list and
-``{str: schema}`` an object with any names; ``{"name": schema, "name?": schema}`` is one with these names and no others,
+A schema is a type, a union of types, or a function that returns whether a value is valid. ``[schema]`` is a list and
+``{str: schema}`` an object with any names; ``{"name": schema, "name?": schema}`` is an object with exactly these names,
 of which those with "?" may be missing.
 """
 

@@ -1,6 +1,6 @@
 """Seals files with checksums: each holds its own sha256, and a JSON file also those of the files it describes.
 
-A file's own sha256 is that of its bytes with zeros in the place of the sha256. Every byte counts, whatever the format.
+A file's own sha256 is computed with zeros in its place. Every byte counts, whatever the format.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from safetensors import safe_open
 from gents_gym.checks import InputError
 from gents_gym.files import check_file, read_file, write_whole
 
-BLANK = "0" * 64  # in the place of a file's own sha256 while that is computed
+BLANK = "0" * 64  # placeholder for a file's own sha256 while that is computed
 SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -32,26 +32,26 @@ def sha256(data: bytes) -> str:
 
 
 def seal(data: bytes) -> bytes:
-    """Return a file's bytes with their sha256 in the place of ``BLANK``."""
+    """Return a file's bytes with ``BLANK`` replaced by their sha256."""
     return data.replace(BLANK.encode(), sha256(data).encode(), 1)
 
 
 def check_seal(path: Path, data: bytes, claimed: str | None) -> None:
-    """Raise if a file's bytes do not have the sha256 that they claim; one without, of an earlier version, is noted."""
+    """Raise if a file's bytes do not have their own sha256; files of earlier versions, without one, are noted."""
     if claimed is None:
-        note(f"'{path}' has no sha256, as files of earlier versions: damage to it would not show")
+        note(f"'{path}' has no sha256, like files of earlier versions, so damage would go unnoticed")
     elif sha256(data.replace(claimed.encode(), BLANK.encode(), 1)) != claimed:
         raise InputError(f"'{path}' is damaged: it does not match its sha256")
 
 
 def check_described(path: Path, claimed: str | None) -> None:
-    """Raise if a file has another sha256 than the JSON file that describes it says, if that says one."""
+    """Raise if a file's sha256 differs from the one in the JSON file that describes it, if there is one."""
     if claimed is not None and sha256(read_file(path)) != claimed:
         raise InputError(f"'{path}' is damaged: it does not match its sha256")
 
 
 def write_described(folder: Path, name: str, value: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
-    """Write files and, last, the JSON file ``name`` with ``value`` and the sha256 of each file and of itself."""
+    """Write files and, last, the JSON file ``name`` with ``value``, the sha256 of each file and its own."""
     for other, data in files.items():
         write_whole(folder / other, data)
     hashes = {**{other: sha256(data) for other, data in files.items()}, name: BLANK}
@@ -64,7 +64,7 @@ def read_tensors(path: Path, framework: str) -> tuple[dict[str, Any], dict[str, 
 
     Args:
         path: The file.
-        framework: Whose the tensors are to be, "numpy" or "pt".
+        framework: The kind of tensors, "numpy" or "pt".
     """
     check_file("it", path)
     with safe_open(path, framework=framework) as file:
@@ -72,7 +72,7 @@ def read_tensors(path: Path, framework: str) -> tuple[dict[str, Any], dict[str, 
 
 
 def read_sealed_tensors(path: Path, framework: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the same of a file that holds its own sha256 among its labels, or raise if it does not match."""
+    """Return the same for a file that holds its own sha256 among its labels, or raise if it does not match."""
     tensors, labels = read_tensors(path, framework)
     check_seal(path, read_file(path), labels.pop("sha256", None))
     return tensors, labels

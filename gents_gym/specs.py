@@ -15,7 +15,7 @@ BARE_WORD = re.compile(r"[\w.:/~-]+")
 def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
     """Split "name(option=value, …)" into the name and its options.
 
-    Values are Python literals, bare words or such specs themselves; nothing is ever evaluated as code.
+    Values are Python literals, bare words or specs; nothing is ever evaluated as code.
     """
     match = SPEC.fullmatch(spec.strip()) if isinstance(spec, str) else None
     if match is None:
@@ -31,14 +31,14 @@ def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
             options[option["name"]] = _literal(option["value"])
             pending = ""
         except ValueError:
-            pending += ","  # the comma may stand inside a list or a quoted text: try again with the next piece
+            pending += ","  # the comma may be inside a list or a quoted text: try again with the next piece
     if pending:
         raise InputError(f"an option's value must be a literal or a word, got {pending.strip(' ,')!r} in {spec!r}")
     return match["name"], options
 
 
 def write_spec(name: str, options: Mapping[str, Any]) -> str:
-    """Return the text that :func:`parse_spec` splits into ``name`` and ``options``, literals or texts."""
+    """Return the text that :func:`parse_spec` splits into ``name`` and ``options``, which are literals or texts."""
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in options.items())})" if options else name
 
 
@@ -46,7 +46,7 @@ def _literal(text: str) -> Any:
     """Return the literal or bare word that ``text`` is, or raise a ValueError."""
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two: signs or brackets without end
+    except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two: endless signs or brackets
         if BARE_WORD.fullmatch(text) or _is_spec(text):
             return text
         raise ValueError(text) from None
@@ -61,9 +61,9 @@ def _is_spec(text: str) -> bool:
 
 
 def check_registered(kind: str, spec: Any, known: Iterable[str]) -> str:
-    """Return a spec that was read from a file, or raise unless it names nothing but registered ids.
+    """Return a spec that was read from a file, or raise unless it names only registered ids.
 
-    A file never brings code: ``package.module:Class`` is for what the user types or passes, also inside options.
+    A file cannot name code: ``package.module:Class`` is only for what the user types or passes, also inside options.
 
     Args:
         kind: What is named, for the error.
@@ -71,7 +71,8 @@ def check_registered(kind: str, spec: Any, known: Iterable[str]) -> str:
         known: The registered ids.
     """
     name, options = parse_spec(spec)
-    if ":" in name or ":" in repr([*options.values()]):  # as parsed: a text can hide a colon behind an escape
-        raise InputError(f"{kind} in a file must be of registered ids, never package.module:Class, got {spec!r}")
+    # Checked after parsing, because a text can hide a colon behind an escape.
+    if ":" in name or ":" in repr([*options.values()]):
+        raise InputError(f"{kind} in a file must use registered ids, never package.module:Class, got {spec!r}")
     check_choice(kind, name, known)
     return str(spec)

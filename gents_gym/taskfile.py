@@ -1,4 +1,4 @@
-"""The file of a batch of tasks: safetensors, with labels and a seal that covers both arrays and labels."""
+"""Reads and writes batches of tasks as safetensors, with a seal that covers both arrays and labels."""
 
 import json
 from pathlib import Path
@@ -25,8 +25,8 @@ def write_tasks(path: str | Path, arrays: dict[str, np.ndarray], labels: dict[st
 
     Args:
         path: The file.
-        arrays: By name, those of ``ARRAYS`` that the batch has.
-        labels: What the batch has beside arrays, as JSON values.
+        arrays: The arrays of ``ARRAYS`` that the batch has, by name.
+        labels: Everything else of the batch, as JSON values.
     """
     told = json.dumps({"format": FORMAT, **labels, "sha256": _seal(arrays, labels)})
     whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
@@ -34,11 +34,11 @@ def write_tasks(path: str | Path, arrays: dict[str, np.ndarray], labels: dict[st
 
 
 def read_tasks(path: str | Path, oracle: str | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return the arrays and labels of a file that :func:`write_tasks` wrote, or raise unless all of it is as it wrote.
+    """Return the arrays and labels of a file that :func:`write_tasks` wrote, or raise unless it is unchanged.
 
     Args:
         path: The file.
-        oracle: What the caller names as the file's policy class; None: the file must name one of registered ids.
+        oracle: The file's policy class as the caller names it; None: the file must name a registered id.
     """
     try:
         arrays, texts = read_tensors(Path(path), "numpy")

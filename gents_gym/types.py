@@ -1,4 +1,4 @@
-"""The records and protocols that cross folders: batches of tasks, what an agent may know, who does what.
+"""Defines the records and protocols that cross folders: batches of tasks, what agents may know, and interfaces.
 
 Sizes: B tasks, T horizon, A actions, D context size, F action-feature size, N single actions, R rows of each.
 """
@@ -35,7 +35,7 @@ def signed(outcome: np.ndarray) -> np.ndarray:
 
 
 def _name(reward_fn: RewardFn) -> str:
-    """Return how a file names a reward function."""
+    """Return the name of a reward function for files."""
     name = getattr(reward_fn, "__qualname__", None)
     if name is None:
         raise InputError(f"reward_fn must be a function with a name to be saved, got {reward_fn!r}")
@@ -61,21 +61,21 @@ def _check_texts(value: Any, shape: tuple[int, int]) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """p* as nature publishes it: what the exact model is made of.
+    """p* as the setting publishes it: the exact model is made from it.
 
     Attributes:
-        prior: φ_Z, (..., H), to mean and variance of the coefficients, intercept first, (..., K) each; for C
-            categories to (..., C-1, K) each, one row for each but the first.
+        prior: φ_Z, (..., H), to mean and variance of the coefficients, intercept first, (..., K) each; for C categories
+            to (..., C-1, K) each, one row for each category except the first.
         likelihood: What an outcome is.
         context_map: φ_X, (..., D) to (..., K-1), or None if it is the identity.
-        context_spread: s; contexts are √(1 - s²) X̄ + s X, where X̄ is the task's own, both N(0, I).
+        context_spread: s; contexts are √(1 - s²) X̄ + s X, where X̄ is fixed for each task, both N(0, I).
         noise: The variance of Gaussian outcomes.
         drift: How coefficients move: "walk", a stationary autoregression with the prior as its distribution at every
             decision, or "jump", to new coefficients of all actions, once.
         rate: With a walk, coefficients n decisions apart have the correlation (1 - rate)ⁿ; a jump comes before a
-            decision with this probability, unless it came before. 0: coefficients stay.
-        correlation: Of the same coefficient of two actions of a task, in standard deviations from their means.
-        row_effect: The part of the outcomes' noise that all actions share in a row.
+            decision with this probability, but at most once. 0: coefficients stay.
+        correlation: Correlation of the same standardised coefficient of two actions of a task.
+        row_effect: The share of the outcomes' noise that all actions of a row have in common.
     """
 
     prior: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -90,7 +90,7 @@ class Truth:
 
     @property
     def is_plain(self) -> bool:
-        """Whether coefficients stay as they are, and actions have nothing in common."""
+        """Whether coefficients stay constant and actions are independent."""
         return not (self.rate or self.correlation or self.row_effect)
 
 
@@ -102,17 +102,17 @@ class Tasks:
         action_features: Z, (B, A, F) float32.
         contexts: X, (B, T, D) float32.
         outcomes: Y, the potential-outcomes table, (B, T, A) float32.
-        means: True E[R(Y)], (B, T, A) float32, or None where nature's expectations are not known.
+        means: True E[R(Y)], (B, T, A) float32, or None if not known.
         oracle: Id of the policy class that the setting's regret is measured against; None: "logistic" for outcomes 0
             and 1, "least-squares" for others.
         reward_fn: R, from outcomes to finite rewards, elementwise.
-        hidden_features: What nature knows of the actions beyond their features, (B, A, H) float32, or None.
-        texts: The actions' texts, (B, A) of str, or None where they have none.
-        space: The name of the space that action features are embeddings in, or None where they are none.
+        hidden_features: True features of the actions that agents do not see, (B, A, H) float32, or None.
+        texts: The actions' texts, (B, A) of str, or None.
+        space: The name of the embedding space of the action features, or None if they are not embeddings.
         likelihood: What an outcome is; None: Bernoulli if all outcomes are 0 or 1, else Gaussian.
-        truth: p*, or None where it is not known. Files do not keep it.
+        truth: p*, or None if not known. Files do not keep it.
         available: Which actions can be played at each decision, (B, T, A) bool; None: all of them.
-        known_columns: Entries of contexts that agents know ahead for all decisions, time above all.
+        known_columns: Entries of contexts that agents know ahead for all decisions, usually the time.
     """
 
     action_features: np.ndarray
@@ -130,7 +130,7 @@ class Tasks:
     known_columns: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the shapes against each other, and the outcomes, and freeze the arrays."""
+        """Check the shapes against each other and the outcomes, and make the arrays read-only."""
         features = check_array("action_features", self.action_features, "(B, A, F)", (-1, -1, -1))
         n_tasks, n_actions, _ = features.shape
         contexts = check_array("contexts", self.contexts, "(B, T, D)", (n_tasks, -1, -1))
@@ -162,7 +162,7 @@ class Tasks:
             object.__setattr__(self, "oracle", "logistic" if self.likelihood == BERNOULLI else "least-squares")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Freeze the arrays again, which pickling does not."""
+        """Make the arrays read-only again, which pickling does not keep."""
         self.__dict__.update({k: _frozen(v) if isinstance(v, np.ndarray) else v for k, v in state.items()})
 
     def __len__(self) -> int:
@@ -176,24 +176,24 @@ class Tasks:
         return replace(self, **{name: array[index] for name, array in self._parts().items()})
 
     def with_available(self, available: np.ndarray) -> "Tasks":
-        """Return the same tasks with ``available``, (B, T, A) of bool, which is right by construction: not checked."""
+        """Return the same tasks with ``available``, (B, T, A) of bool, which must be valid: it is not checked."""
         other = copy.copy(self)
         object.__setattr__(other, "available", _frozen(available))
         return other
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        """Return the numbers, which hashes are made of."""
+        """Return the arrays that hashes are made from."""
         return {name: array for name in ARRAYS if (array := getattr(self, name)) is not None}
 
     def _parts(self) -> dict[str, np.ndarray]:
-        """Return all that has an entry per task."""
+        """Return everything that has an entry per task."""
         return self._arrays() if self.texts is None else {**self._arrays(), "texts": self.texts}
 
     def put(self, slots: np.ndarray, tasks: "Tasks") -> "Tasks":
         """Return a copy with the tasks at ``slots`` replaced by ``tasks``, in order.
 
-        Where one of the two batches does not know its means, hidden features, texts, space, truth or columns, the
-        result does not; where their likelihoods differ, the outcomes decide again.
+        The result has means, hidden features, texts, space, truth or columns only if both batches have them. If their
+        likelihoods differ, the likelihood is chosen again from the outcomes.
         """
         theirs, merged = tasks._parts(), {}
         for name, array in self._parts().items():
@@ -234,12 +234,12 @@ class Tasks:
 
     @property
     def known_truth(self) -> Truth | None:
-        """p* as agents may know it: None where it is about features that they do not see."""
+        """p* as agents may know it: None if it depends on features that they do not see."""
         return self.truth if self.hidden_features is None else None
 
     @property
     def known_contexts(self) -> np.ndarray | None:
-        """What agents know ahead of contexts, (B, T, D), NaN for what they do not; None where that is all."""
+        """What agents know of contexts ahead, (B, T, D), NaN for unknown entries; None if nothing is known."""
         if not self.known_columns:
             return None
         known = np.full_like(self.contexts, np.nan)
@@ -265,19 +265,19 @@ class Tasks:
             labels["space"] = self.space
         if self.known_columns:
             labels["known_columns"] = list(self.known_columns)
-        if self.likelihood != infer_likelihood(self.outcomes):  # else the outcomes say it
+        if self.likelihood != infer_likelihood(self.outcomes):  # otherwise the outcomes imply it
             labels["likelihood"] = str(self.likelihood)
         return write_tasks(path, self._arrays(), labels)
 
     @classmethod
     def load(cls, path: str | Path, reward_fn: RewardFn = identity, oracle: str | None = None) -> "Tasks":
-        """Read a batch that :meth:`save` wrote; a file never brings code.
+        """Read a batch that :meth:`save` wrote; a file cannot name code.
 
         Args:
             path: The file.
-            reward_fn: R. The file has its name: hand in the same one.
-            oracle: The policy class that the file names, if that is a ``package.module:Class``; None: one of
-                registered ids.
+            reward_fn: R, which must have the name that the file holds.
+            oracle: The policy class that the file names, if that is a ``package.module:Class``; None: it is a
+                registered id.
         """
         arrays, labels = read_tasks(path, oracle)
         parts: dict[str, Any] = {**arrays, **labels}
@@ -290,7 +290,7 @@ class Tasks:
 
 
 def _check_columns(value: Any, size: int) -> tuple[int, ...]:
-    """Return the numbers of columns, or raise unless each is one of ``size``, and named once."""
+    """Return the indices of columns, or raise unless each is below ``size`` and named once."""
     if not isinstance(value, tuple | list) or len({*value}) < len(value):
         raise InputError(f"known_columns must be a list of different columns, got {value!r}")
     columns = tuple(check_integer("known_columns", column, 0) for column in value)
@@ -301,15 +301,15 @@ def _check_columns(value: Any, size: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class ActionRows:
-    """Independent single-action row sets: the historical data that models and priors are fitted to.
+    """Row sets of independent single actions: the historical data that models and priors are fitted to.
 
     Attributes:
         action_features: (N, F) float32.
         contexts: (N, R, D) float32.
         outcomes: (N, R) float32.
         reward_fn: R, from outcomes to finite rewards, elementwise.
-        hidden_features: What nature knows of the actions beyond their features, (N, H) float32, or None: privileged.
-        space: The name of the space that action features are embeddings in, or None where they are none.
+        hidden_features: True features that agents do not see, (N, H) float32, or None: privileged.
+        space: The name of the embedding space of the action features, or None if they are not embeddings.
         likelihood: What an outcome is; None: Bernoulli if all outcomes are 0 or 1, else Gaussian.
     """
 
@@ -322,7 +322,7 @@ class ActionRows:
     likelihood: Likelihood = None  # type: ignore[assignment]  # set in __post_init__
 
     def __post_init__(self) -> None:
-        """Check the shapes against each other, and the outcomes, and freeze the arrays."""
+        """Check the shapes against each other and the outcomes, and make the arrays read-only."""
         features = check_array("action_features", self.action_features, "(N, F)", (-1, -1))
         contexts = check_array("contexts", self.contexts, "(N, R, D)", (len(features), -1, -1))
         outcomes = check_array("outcomes", self.outcomes, "(N, R)", contexts.shape[:2])
@@ -364,7 +364,7 @@ def set_likelihood(data: Any) -> None:
 
 @runtime_checkable
 class TaskDistribution(Protocol):
-    """What nature draws; task i depends on (seed, split, i) alone."""
+    """Draws tasks; task i depends only on (seed, split, i)."""
 
     def sample(self, seed: int, indices: Sequence[int], split: str = "test") -> Tasks:
         """Return the tasks at ``indices`` of the stream (seed, split)."""
@@ -381,24 +381,24 @@ class PublishesTruth(Protocol):
 
     @property
     def truth(self) -> Truth:
-        """p* as nature publishes it."""
+        """p* as the setting publishes it."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class TaskInfo:
-    """All that an agent may know of the B tasks it is about to play."""
+    """Everything that an agent may know of the B tasks it is about to play."""
 
     action_features: np.ndarray  # (B, A, F)
     n_actions: int
     context_dim: int
     horizon: int | None = None  # None: the end is not known
     reward_fn: RewardFn = identity
-    texts: Sequence[Sequence[str]] | None = None  # B × A texts, where actions have one
-    space: str | None = None  # the name of the space that action features are embeddings in, where they are
+    texts: Sequence[Sequence[str]] | None = None  # B × A texts, if actions have one
+    space: str | None = None  # the name of the embedding space, if action features are embeddings
     likelihood: Likelihood = BERNOULLI  # what an outcome is
-    truth: Truth | None = None  # p*, where nature publishes it and it is about the features above
-    known_contexts: np.ndarray | None = None  # (B, T, D): what is known of the contexts to come; NaN: not known
+    truth: Truth | None = None  # p*, if it is published and depends only on the features above
+    known_contexts: np.ndarray | None = None  # (B, T, D): what is known of future contexts; NaN: not known
     late: bool = False  # whether outcomes may arrive after later decisions, or never
     masked: bool = False  # whether only some of the actions can be played at a decision
 
@@ -411,7 +411,7 @@ class TaskInfo:
         return len(self.action_features)
 
     def __getitem__(self, index: int | Sequence[int] | np.ndarray) -> "TaskInfo":
-        """Return what is known of the tasks at ``index``; an int gives a batch of one."""
+        """Return the info of the tasks at ``index``; an int gives a batch of one."""
         index = np.atleast_1d(index)
         texts = None if self.texts is None else [self.texts[i] for i in index]
         known = None if self.known_contexts is None else self.known_contexts[index]
@@ -420,10 +420,10 @@ class TaskInfo:
 
 @runtime_checkable
 class Agent(Protocol):
-    """Plays B independent tasks at once; arrays that it is given are the caller's, to be read and copied alone."""
+    """Plays B independent tasks at once; it may read and copy the arrays it receives, but not keep or change them."""
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Forget everything and face B new tasks; all randomness of task i comes from ``rngs[i]``."""
+        """Forget everything and start B new tasks; all randomness of task i comes from ``rngs[i]``."""
         ...
 
     def act(self, context: np.ndarray) -> np.ndarray:
@@ -440,53 +440,53 @@ class LateAgent(Protocol):
     """An agent that takes outcomes when they arrive, each with the number of its decision."""
 
     def observe_late(self, feedback: "Feedback") -> None:
-        """Learn what arrived since the last decision, nothing perhaps; it is called once after every ``act``.
+        """Learn what arrived since the last decision, possibly nothing; it is called once after every ``act``.
 
-        It takes the place of ``observe``: the agent remembers contexts and actions of its own decisions.
+        It replaces ``observe``: the agent remembers the contexts and actions of its own decisions.
         """
         ...
 
 
 class MaskedAgent(Protocol):
-    """An agent that plays among the actions that are available: its ``act`` has a parameter of that name."""
+    """An agent that plays only available actions: its ``act`` has a parameter ``available``."""
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
-        """Return actions (B,) for the contexts (B, D), each of them available in its task, (B, A) of bool."""
+        """Return actions (B,) for the contexts (B, D), each available in its task; ``available`` is (B, A) of bool."""
         ...
 
 
 @runtime_checkable
 class RandomisedAgent(Protocol):
-    """An agent that can say with which probabilities it plays."""
+    """An agent that can report its action probabilities."""
 
     def probabilities(self, context: np.ndarray) -> np.ndarray:
         """Return the probability of each action, (B, D) to (B, A), before ``act`` is called in the same contexts.
 
-        It draws from a stream of its own, so asking never changes what is played. If only some actions can be played,
-        it is called with ``available`` (B, A) of bool behind the contexts, as ``act`` is.
+        It draws from its own stream, so calling it never changes what is played. If only some actions can be played, it
+        is called with contexts and ``available`` (B, A) of bool, as ``act`` is.
         """
         ...
 
 
 @runtime_checkable
 class VotingAgent(RandomisedAgent, Protocol):
-    """A randomised agent without a formula: its probabilities are shares of votes, each of which costs a decision."""
+    """A randomised agent without a formula: its probabilities are shares of votes, and each vote costs a decision."""
 
     votes: int
 
 
 @runtime_checkable
 class Fittable(Protocol):
-    """An agent with something to fit to historical rows before it plays."""
+    """An agent that is fitted to historical rows before it plays."""
 
     def fit(self, rows: ActionRows) -> Self:
-        """Fit what is fitted offline, and return the agent itself."""
+        """Fit to the rows offline, and return the agent itself."""
         ...
 
 
 @runtime_checkable
 class Privileged(Protocol):
-    """An agent that needs what no agent may know; results mark it."""
+    """An agent that needs information hidden from agents; results mark it."""
 
     def for_tasks(self, tasks: Tasks) -> Agent:
         """Return the agent that knows ``tasks``."""
@@ -504,15 +504,15 @@ class Resolves(Protocol):
 
 @runtime_checkable
 class Selective(Protocol):
-    """An agent that cannot play all tasks, and says so before anything is played."""
+    """An agent that cannot play all tasks, and refuses before anything is played."""
 
     def check(self, info: TaskInfo) -> None:
-        """Raise an :class:`gents_gym.InputError` unless tasks like the first of these can be played."""
+        """Raise an :class:`gents_gym.InputError` unless the agent can play these tasks; only the first is tried."""
         ...
 
 
 class Policy(Protocol):
-    """A fitted policy for each of B tasks: it plays the action of the highest score."""
+    """A fitted policy for each of B tasks; it plays the action with the highest score."""
 
     def scores(self, context: np.ndarray) -> np.ndarray:
         """Return predicted rewards, (B, D) to (B, A) or (B, T, D) to (B, T, A)."""
@@ -525,24 +525,23 @@ class PolicyClass(Protocol):
     def fit(self, contexts: np.ndarray, outcomes: np.ndarray, warm_start: Any = None) -> Policy:
         """Fit one policy per task to complete tables, (B, T, D) and (B, T, A).
 
-        A class that also takes ``weights`` (B, T, A) can be fitted to tables with cells that do not count, which
-        a truncated imputation horizon needs.
-        An attribute ``likelihoods``, a tuple of
-        classes, says which outcomes it takes; without it, any.
+        A class that also accepts ``weights`` (B, T, A) can be fitted to tables with cells that do not count, which a
+        truncated imputation horizon needs. An optional attribute ``likelihoods``, a tuple of classes, says which
+        outcomes it accepts.
         """
         ...
 
 
 @runtime_checkable
 class FeaturePolicyClass(Protocol):
-    """A policy class that is fitted to a model's features of contexts, (B, T, K), in the place of contexts."""
+    """A policy class that is fitted to a model's features of contexts, (B, T, K), instead of contexts."""
 
     reads_features: bool
 
 
 @dataclass(frozen=True, eq=False)
 class Feedback:
-    """Outcomes that arrived, n of them: each names its task and the number of its decision there."""
+    """The n outcomes that arrived; each names its task and the number of its decision there."""
 
     task: np.ndarray  # (n,) whole numbers in [0, B)
     decision: np.ndarray  # (n,) whole numbers; 0 is a task's first decision
@@ -562,7 +561,7 @@ class Completion:
 
 @runtime_checkable
 class Belief(Protocol):
-    """What a model believes of B tasks' tables, after what was observed so far.
+    """What a model believes about B tasks' tables, given the observations so far.
 
     A decision opens a row of the table. The played cell stays missing until its outcome arrives, at once or later.
     """
@@ -570,7 +569,7 @@ class Belief(Protocol):
     def expected(self, contexts: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray:
         """Return mean rewards, (B, D) to (B, A), or (B, C, D) to (B, C, A).
 
-        With ``actions`` (B, n), those of these actions alone, in this order: (B, n) or (B, C, n).
+        With ``actions`` (B, n), only those of these actions, in this order: (B, n) or (B, C, n).
         """
         ...
 
@@ -579,11 +578,11 @@ class Belief(Protocol):
         ...
 
     def decide(self, context: np.ndarray, action: np.ndarray) -> None:
-        """Open the next row of every task: the actions (B,) are played in the contexts (B, D)."""
+        """Open the next row of every task, since the actions (B,) are played in the contexts (B, D)."""
         ...
 
     def observe(self, feedback: Feedback) -> None:
-        """Learn outcomes of open rows, several or none of a task at once."""
+        """Learn outcomes of open rows; a task may have several or none."""
         ...
 
     def complete(
@@ -594,20 +593,21 @@ class Belief(Protocol):
         contexts: str | None = None,
         actions: np.ndarray | None = None,
     ) -> Completion:
-        """Return completed tables, drawn given all that was observed.
+        """Return completed tables, drawn given all observations.
 
         Args:
             context: The current contexts, (B, D).
-            rows: Rows to impute, the current one first, below the rows of earlier decisions, in which only observed
-                cells then count; None: the whole table up to the horizon, in which every missing cell is imputed.
-            draws: M, tables of each task.
-            contexts: Where contexts to come are drawn from: bank, seen, own or given; None: the model's default.
+            rows: The number of rows to impute, the current one first. They follow the rows of earlier decisions, of
+                which only observed cells count. None: the whole table up to the horizon, with every missing cell
+                imputed.
+            draws: M, the number of tables per task.
+            contexts: Where future contexts are drawn from: bank, seen, own or given; None: the model's default.
             actions: The actions whose columns are completed, (B, n); None: all A.
         """
         ...
 
     def fork(self, tasks: np.ndarray) -> "Belief":
-        """Return an independent copy of the tasks at ``tasks``, repeats allowed, with random numbers of its own."""
+        """Return an independent copy of the tasks at ``tasks``, repeats allowed, with its own random numbers."""
         ...
 
     def add(self, action_features: np.ndarray) -> None:
@@ -625,13 +625,13 @@ class Belief(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Outlook:
-    """What further observations of each action in the current context would be worth, by C imagined contexts.
+    """The value of further observations of each action in the current context, estimated with C imagined contexts.
 
     Attributes:
-        gains: How much the mean best prediction would rise by k observations, for n numbers k, (B, A, n).
-        shares: How often the action has the best prediction, (B, A). Each imagined context counts as much as an
-            observation there says of the current one: by the squared correlation of the action's mean rewards in the
-            two under the belief. So it is a rate at which greedy play learns the same.
+        gains: How much k observations would raise the mean best prediction, for n values of k, (B, A, n).
+        shares: How often the action has the best prediction, (B, A). Each imagined context is weighted by what an
+            observation there reveals about the current one: the squared correlation of the action's mean rewards in the
+            two under the belief. So it is the rate at which greedy play learns the same.
     """
 
     gains: np.ndarray
@@ -640,7 +640,7 @@ class Outlook:
 
 @runtime_checkable
 class LooksAhead(Protocol):
-    """A belief with a quick way to its outlook; for others, forks observe imagined outcomes."""
+    """A belief with a fast outlook; for others, forks observe imagined outcomes."""
 
     def look_ahead(
         self,
@@ -654,9 +654,9 @@ class LooksAhead(Protocol):
 
         Args:
             context: The current contexts, (B, D).
-            counts: Numbers of observations, rising, (n,).
-            size: C, contexts that are imagined.
-            contexts: Where they come from, as in :meth:`Belief.complete`.
+            counts: Numbers of observations k, rising, (n,).
+            size: C, the number of imagined contexts.
+            contexts: Where imagined contexts come from, as in :meth:`Belief.complete`.
             actions: The actions that exist, (B, n); the outlook covers only these. None: all A.
         """
         ...
@@ -664,10 +664,10 @@ class LooksAhead(Protocol):
 
 @runtime_checkable
 class DrawsMeans(Protocol):
-    """A belief that draws outcomes from expectations, and can tell these."""
+    """A belief that draws outcomes from expectations, and can return these."""
 
     def complete_with_means(self, context: np.ndarray, contexts: str | None = None) -> tuple[Completion, np.ndarray]:
-        """Return one completed table of each task and the mean rewards behind it, (B, T, A).
+        """Return one completed table of each task and the mean rewards that it was drawn from, (B, T, A).
 
         The arguments are as in :meth:`Belief.complete`.
         """
@@ -676,7 +676,7 @@ class DrawsMeans(Protocol):
 
 @runtime_checkable
 class LiveBelief(Belief, Protocol):
-    """A belief that can be used without end: what live use asks for beyond :class:`Belief`."""
+    """A belief that can be used without end; live use needs this beyond :class:`Belief`."""
 
     def reseed(self, rngs: Sequence[np.random.Generator]) -> None:
         """Draw from these generators from now on, one per task."""
@@ -685,14 +685,14 @@ class LiveBelief(Belief, Protocol):
     def forget(self, rows: int) -> None:
         """Drop the first rows of every task; what was learned from them stays.
 
-        The rows behind them are renumbered from 0. Outcomes that are missing in dropped rows cannot arrive any more.
+        The remaining rows are renumbered from 0. Missing outcomes of dropped rows can no longer arrive.
         """
         ...
 
 
 @runtime_checkable
 class Model(Protocol):
-    """p_θ, learned offline: all that an agent may ask of it."""
+    """p_θ, learned offline: everything that an agent may ask of it."""
 
     @property
     def likelihood(self) -> Likelihood:
@@ -708,7 +708,7 @@ class Model(Protocol):
         ...
 
     def action_context_features(self, action_features: np.ndarray, contexts: np.ndarray) -> np.ndarray | None:
-        """Return features behind the prediction with an empty history, (..., F) and (..., D) to (..., K), or None.
+        """Return the features behind the prediction with an empty history, (..., F) and (..., D) to (..., K), or None.
 
         Leading axes are broadcast against each other.
         """
@@ -717,16 +717,15 @@ class Model(Protocol):
 
 @runtime_checkable
 class ActionModel(Protocol):
-    """A sequence model of single actions: the three methods that a belief can be made from.
+    """A per-action sequence model: the three methods that a belief can be made from.
 
     A state is an array with a row for each of N actions, or tuples, lists or dictionaries of such arrays. Methods take
     float32 NumPy arrays and return NumPy arrays; those of a ``torch.nn.Module`` take and return tensors.
 
     A model may also have a ``likelihood`` (without it, outcomes are 0 and 1), a ``bank`` of contexts (n, D) to imagine
     from (without it, a task's own), an ``action_bank`` (n, F) to imagine whole tasks with, ``ordered``, True if rows
-    must be appended in the order of their decisions, so that those of an action are appended again if one comes late,
-    and ``context_features`` and
-    ``action_context_features`` as in :class:`Model`, which take and return NumPy arrays.
+    must be appended in the order of their decisions (then all rows of an action are appended again if one comes late),
+    and ``context_features`` and ``action_context_features`` as in :class:`Model`, which take and return NumPy arrays.
     """
 
     def start(self, action_features: Any) -> Any:
@@ -740,6 +739,6 @@ class ActionModel(Protocol):
     def append(self, state: Any, context: Any, outcome: Any, where: Any = None) -> Any:
         """Return the state with (N, D) contexts and (N,) outcomes appended, in the rows that ``where`` (N,) picks.
 
-        The state that is given stays as it is: tables are generated from it again and again.
+        The given state must stay unchanged, because tables are generated from it again and again.
         """
         ...

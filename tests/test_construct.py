@@ -31,12 +31,12 @@ def test_agents_by_id_options_and_class():
         ("no_such.module:Class", "cannot import agent 'no_such.module:Class': No module named 'no_such'"),
         ("gents_gym.agents.lints:Nope", "cannot import agent .* has no attribute 'Nope'"),
         ("gents_gym.registry:AGENTS", "must name a class or function"),
-        ("os:getcwd", "cannot import agent 'os:getcwd': it must be of a module outside the standard library"),
+        ("os:getcwd", "cannot import agent 'os:getcwd': it must be in a module outside the standard library"),
         (
             "joblib:os.system(command='touch pwned')",
             "agent 'joblib:os.system' must be defined outside the standard lib",
         ),
-        ("subprocess:run(args=['touch', 'pwned'])", "it must be of a module outside the standard library"),
+        ("subprocess:run(args=['touch', 'pwned'])", "it must be in a module outside the standard library"),
         (
             "gents_gym.files:write_whole(path=pwned, data=b'x')",
             "must name a class, or a function of yours, got <function",

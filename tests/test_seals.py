@@ -101,7 +101,7 @@ def test_old_files_load_with_one_note(caplog, tmp_path):
             load_model(OLD / "model-filter")
             load_corpus(folder)
     paths = (OLD / "model-filter" / "config.json", folder / "manifest.json")
-    rule = "has no sha256, as files of earlier versions: damage to it would not show"
+    rule = "has no sha256, like files of earlier versions, so damage would go unnoticed"
     assert [record.getMessage() for record in caplog.records] == [f"'{path}' {rule}" for path in paths]
 
 

@@ -23,10 +23,10 @@ from gents_gym.report.tables import escape
 
 NAME, TITLE = "bake-off", "A bake-off on data sets"
 SETS = {"iris": "", "wine": "", "breast_cancer": "", "digits": "", "diabetes": ", bins=4"}  # with further options
-TEST = 0.8  # share of the rows that is played: nobody learns from the labels of the others
+TEST = 0.8  # share of the rows that is played; no agent learns from the labels of the others
 BLOCK = 10  # tasks side by side
 REFERENCE = "oracle"  # it has seen the labels, so it is not ranked
-VW = {  # by the name that they have on the page; costs are rewards with a minus
+VW = {  # by display name; costs are negated rewards
     "vw: ε-greedy": "vw(args='--cb_explore_adf -q ca -b 14')",
     "vw: SquareCB": "vw(args='--cb_explore_adf --squarecb -q ca -b 14')",
     "vw: RegCB": "vw(args='--cb_explore_adf --regcbopt --cb_type mtr --cb_min_cost -1 --cb_max_cost 0 -q ca -b 14')",
@@ -49,29 +49,28 @@ AGENTS = (
     *VW.values(),
 )
 NOTES = f"""\
-Each task is a data set whose rows come in random order. The agent sees a row and names a class, and learns only if that
-was right, which is worth 1. All agents meet the same rows in the same order. `diabetes` is cut into four classes by
-quantiles.
+Each task is a data set whose rows come in random order. The agent sees a row, names a class, and learns only
+whether that was right, which is worth 1. All agents get the same rows in the same order. `diabetes` is divided into
+four classes by quantiles.
 
 **What agents know beforehand.** Contexts are standardised by {100 * (1 - TEST) * 0.8:.0f} % of the rows, which are not
 played. Nobody sees the labels of those rows: models are `untrained`, a `filter` with the prior N(0, I), and no prior is
 fitted. The oracle is a logistic policy fitted to all labels of the rows that are played; it is shown, but not ranked.
 
-**Who is not here.** `lints(prior=fitted)` and trained models learn from labelled rows. `exact` and `exact-twin` need a
-known p*. `sb3` needs a trained policy, `per-task` and `callable` an agent of the user's. `mabwiser`'s linear policies
-are those of `linucb` and `lints`.
+**Agents left out.** `lints(prior=fitted)` and trained models learn from labelled rows. `exact` and `exact-twin` need a
+known p*. `sb3` needs a trained policy, `per-task` and `callable` need an agent of the user. `mabwiser`'s linear
+policies are the same as `linucb` and `lints`.
 
-**Options.** Agents play with their defaults, but for an intercept, the imputed rows `m`, and a second α of LinUCB.
-Vowpal Wabbit's RegCB is the one agent whose arguments were changed after a first run: without the range of its costs,
--1 to 0, which are rewards with a minus, it played almost at random, and of its two forms the better one was
-kept, by a trial on rows that are in part those played here. In full, the agents of Vowpal
-Wabbit are {", ".join(f"`{spec}`" for spec in VW.values())}.
+**Options.** Agents play with their defaults, except for an intercept, the imputed rows `m`, and a second α of LinUCB.
+Vowpal Wabbit's RegCB is the only agent whose arguments were changed after a first run. Its costs are negated rewards;
+without their range, -1 to 0, it played almost at random. The better of its two forms was kept, by a trial on rows that
+are partly those played here. In full, the agents of Vowpal Wabbit are {", ".join(f"`{spec}`" for spec in VW.values())}.
 """
 READING = """\
-Ranks are by total reward, 1 for the most, averaged over all orders of all sets; equal rewards share their rank.
-Intervals are of a bootstrap over pairs of set and order. They are about other orders of these sets, not about other
-sets. Below each set is the share of right classes over the whole task, mean ± 1 s.e. Times are the agent's own, beside
-others' work on the same machine.
+Ranks are by total reward, 1 for the highest, averaged over all orders of all sets; equal rewards share their rank.
+Intervals come from a bootstrap over pairs of set and order. They cover other orders of these sets, not other sets. The
+column of each set has the share of right classes over the whole task, mean ± 1 s.e. Times are the agent's own, while
+other work ran on the same machine.
 """
 
 

@@ -38,7 +38,7 @@ class Experiment:
 
 
 def _main(setting: Setting, size: Scale) -> Experiment:
-    says = "TS-Gen outperforms the other algorithms, those that use the same model among them, in both settings."
+    says = "TS-Gen outperforms the other algorithms, including those that use the same model, in both settings."
     agents: list[str] = []
     claims: list[Claim] = []
     for model in setting.models:
@@ -56,7 +56,7 @@ def _main(setting: Setting, size: Scale) -> Experiment:
         (*agents, *several, *BASELINES, "linucb(intercept=True)"),
         tuple(claims),
         oracles=(setting.oracle,),
-        notes="Not in the paper's figure: softmax, which has a page of its own, `gen-ucb` and several tables per "
+        notes="Not in the paper's figure: softmax, which has its own page, `gen-ucb` and several tables per "
         "decision, both with logistic policies, and LinUCB with an intercept.",
     )
 
@@ -111,7 +111,7 @@ def _policy_class(setting: Setting, size: Scale) -> Experiment:
         gap = Claim(
             much,
             section,
-            f"`{oracles['mlp']}` less `{oracles['logistic']}`, less the same difference of `{mlp}` and `{logistic}`",
+            f"`{oracles['mlp']}` minus `{oracles['logistic']}`, minus the same difference of `{mlp}` and `{logistic}`",
             weights,
             "reward",
             sign=1,
@@ -147,14 +147,14 @@ def _horizon(setting: Setting, size: Scale) -> Experiment:
                 continue
             places = {**{agent: float(m) for m, agent in cuts.items()}, whole: float(size.horizon)}
             falling = "Regret degrades with fewer imputed rows (tested: it falls with each doubling of the rows)."
-            slowly = f"It degrades slowly (no number is said; tested: with {few} rows it is less than twice as much)."
+            slowly = f"It degrades slowly (it gives no number; tested: with {few} rows it is less than twice as much)."
             claims.append(falls(falling, section, places, 2, "twice the rows", "regret"))
-            claims.append(Claim(slowly, section, f"`{cuts[few]}` less twice `{whole}`", {cuts[few]: 1.0, whole: -2.0}))
+            claims.append(Claim(slowly, section, f"`{cuts[few]}` minus twice `{whole}`", {cuts[few]: 1.0, whole: -2.0}))
             claims += [
                 Claim(
                     "It degrades smoothly (tested: no step to fewer rows makes up more than half of the whole rise).",
                     section,
-                    f"`{model}`: from {b or 'all'} to {a} rows, less half of the rise from all to {rows[0]} rows",
+                    f"`{model}`: from {b or 'all'} to {a} rows, minus half of the rise from all to {rows[0]} rows",
                     _sum({cuts[a]: 1.0}, {whole if b is None else cuts[b]: -1.0}, {cuts[rows[0]]: -0.5}, {whole: 0.5}),
                 )
                 for a, b in zip(rows, [*rows[1:], None], strict=True)
@@ -165,7 +165,7 @@ def _horizon(setting: Setting, size: Scale) -> Experiment:
         through, cut = (on(best, "ts-gen", policy=cheap, m=m, **each) for each in ({}, {"cut": True}))
         against[cut] = (f"{best}, {cheap}, cut at T", m)
         says = "Rows past T: what cutting them changes (no direction is expected)."
-        claims.append(Claim(says, "", f"`{cut}` less `{through}`", {cut: 1.0, through: -1.0}, sign=0))
+        claims.append(Claim(says, "", f"`{cut}` minus `{through}`", {cut: 1.0, through: -1.0}, sign=0))
     return Experiment(
         "Truncated imputation horizon",
         "The paper, appendix, TS-Gen with truncated imputation horizon: regret does not degrade quickly, but slowly "
@@ -199,7 +199,7 @@ def _simpler_models(setting: Setting, size: Scale) -> Experiment:
     return Experiment(
         "Simpler sequence models",
         "The paper, appendix, TS-Gen with simpler sequence models: a figure of regret with fewer layers in the head. "
-        "Nothing is said of what it shows, so nothing is tested here.",
+        "The paper says nothing about its result, so nothing is tested here.",
         tuple(against),
         oracles=(setting.oracle,),
         models=(*setting.heads.values(), "exact"),
@@ -214,7 +214,7 @@ def _softmax(setting: Setting, size: Scale) -> Experiment:
     ours = {model: [on(model, "ts-gen", policy=policy) for policy in setting.policies] for model in setting.models}
     return Experiment(
         "Softmax, greedy and ε-greedy",
-        "The paper, appendix, Softmax Sampling vs. Greedy: softmax sampling (PreDeToR-τ) beside greedy and ε-greedy.",
+        "The paper, appendix, Softmax Sampling vs. Greedy: softmax sampling (PreDeToR-τ), greedy and ε-greedy.",
         tuple(agent for model in ours for agent in (*(on(model, rival) for rival in RIVALS), *ours[model])),
         tuple(before(says, "Softmax Sampling vs. Greedy", agents[0], on(m, "softmax")) for m, agents in ours.items()),
         oracles=(setting.oracle,),
@@ -270,7 +270,7 @@ def _ladder(setting: Setting, size: Scale) -> Experiment:
         notes="Each model named `literal-…` has the changes of those before it too. `cheap`: 50 entries of each "
         "sequence in the loss, 2,000 validation actions, rates 0.01 and 0.001. `bounded`: (XᵀX + I)^-1 XᵀY in the "
         "place of XᵀY. `scaled`: standardised inputs. `scheduled`: the learning rate rises and falls. `intercept`: a 1 "
-        "before each row of X, which the head reads in the context's place. `started`: φ̂ begins at a fit. `small`: "
+        "before each row of X, which the head reads in the context's place. `started`: φ̂ starts from a fit. `small`: "
         "four features. `exact-twin` is TS-Gen with p* itself, a control.",
     )
 

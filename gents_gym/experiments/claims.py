@@ -45,7 +45,7 @@ class Finding:
 def before(says: str, section: str, better: str, worse: str, measure: str = "regret") -> Claim:
     """Return the claim that one agent or model is better than another: less regret or loss, or more reward."""
     sign = 1 if measure == "reward" else -1
-    return Claim(says, section, f"`{better}` less `{worse}`", {better: 1.0, worse: -1.0}, measure, sign)
+    return Claim(says, section, f"`{better}` minus `{worse}`", {better: 1.0, worse: -1.0}, measure, sign)
 
 
 def falls(says: str, section: str, places: Mapping[str, float], step: float, unit: str, measure: str) -> Claim:

@@ -20,7 +20,7 @@ NAME, TITLE = "planning", "Planning with the model"
 RESAMPLES = 4000  # resamples of the bootstrap
 TAIL = 0.95  # the quantile that is compared
 HEADS = ("agent", "tasks", "expected regret", "95 %", "99 %", "best regret", "ms per decision")
-PAPER = "ts-gen, as in the paper"  # its name in figures, whichever policy class it fits
+PAPER = "ts-gen, as in the paper"  # its display name, whichever policy class it fits
 NOTES = f"""\
 Eight regimes: the synthetic and the news setting; contexts that vary (`context_spread` 1) or are all the same in a
 task (0); short tasks and long ones. All are tasks of the test split. Agents act on the setting's bundled `filter`.
@@ -38,8 +38,9 @@ table. `ts-gen` is the default, whose policy is fitted on the model's features o
 """
 READING = """\
 Expected regret is against the setting's oracle, mean ± 1 s.e. over tasks. Best regret is against the best action of
-each decision. † marks a quantile that is nearly the largest of so few tasks. Agents that take long play the first tasks
-alone; so compare agents by the differences, which are on common tasks. Times are the agents' own, beside other work.
+each decision. † marks a quantile that is nearly the largest of so few tasks. Slow agents play only the
+first tasks, so compare agents by the differences, which are on common tasks. Times are the agents' own, while other
+work ran on the same machine.
 
 The best rival is the agent with the largest mean paired difference to `auto`; picking it afterwards favours the rival.
 Intervals are at 95 %: Student's for means, percentiles of a paired bootstrap over tasks for quantiles. A goal is met if

@@ -71,7 +71,7 @@ def test_it_plays_other_outcomes(outcomes):
 
 
 def test_a_model_without_a_variance_is_refused():
-    with pytest.raises(InputError, match=r"model must say how sure it is of its means.*'synthetic-paper'"):
+    with pytest.raises(InputError, match=r"model must give variances of its means.*'synthetic-paper'"):
         rollout(
             gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, autoreset_mode="Disabled"),
             "bayes-ucb(model=synthetic-paper)",

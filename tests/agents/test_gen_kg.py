@@ -117,7 +117,7 @@ def test_too_many_imagined_contexts_are_refused():
 def test_an_unknown_horizon_needs_a_discount():
     info, rngs = TaskInfo(np.zeros((2, 4, 2)), 4, 5), [np.random.default_rng(i) for i in range(2)]
     for verb in (lambda agent: agent.reset(info, rngs), lambda agent: agent.check(info)):
-        with pytest.raises(InputError, match="discount must be given where the horizon is not known, got None"):
+        with pytest.raises(InputError, match="discount must be given if the horizon is not known, got None"):
             verb(GenKG())
         verb(GenKG(discount=0.9))
         verb(GenKG(c=0))

@@ -307,9 +307,9 @@ def test_the_imputed_rows_end_at_the_horizon_if_they_are_cut(cut):
 def test_an_unknown_horizon_needs_m_and_then_plays_on():
     info = TaskInfo(np.zeros((1, A, 2), np.float32), A, 5)
     rngs = [np.random.default_rng(0)]
-    with pytest.raises(InputError, match="m must be given where the horizon is not known"):
+    with pytest.raises(InputError, match="m must be given if the horizon is not known"):
         TSGen().reset(info, rngs)
-    with pytest.raises(InputError, match="cut must be False where the horizon is not known, got True"):
+    with pytest.raises(InputError, match="cut must be False if the horizon is not known, got True"):
         TSGen(m=3, cut=True).reset(info, rngs)
     agent = TSGen(m=3)
     agent.reset(info, rngs)

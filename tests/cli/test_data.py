@@ -13,7 +13,7 @@ def test_data_check_says_what_is_there_and_what_is_odd(capsys, tmp_path, command
     assert "action           item: 3 actions" in shown
     assert "Column 'site' is constant, 7" in shown
     assert command("data", "check", path) == 0
-    assert "no roles are named" in capsys.readouterr().out
+    assert "no roles are given" in capsys.readouterr().out
     for words, message in (((tmp_path / "none.csv",), "data must be a Parquet or CSV file"), ((), "required")):
         assert command("data", "check", *words) == 2
         (line,) = capsys.readouterr().err.splitlines()

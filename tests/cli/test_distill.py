@@ -7,7 +7,7 @@ def test_the_command_writes_a_network_that_plays(command, tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "# greedy on synthetic-filter, distilled" in shown
     agent = f"distilled(path='{out}')"
-    assert f'written to {out}; play it by --agents "{agent}"' in shown
+    assert f'written to {out}; play it with --agents "{agent}"' in shown
     env = ("--env", "gents_gym/Synthetic-v0(horizon=6)", "--tasks", 2, "--workers", 1)
     assert command("evaluate", "--agents", agent, *env, "--out", tmp_path / "played") == 0
 

@@ -244,7 +244,7 @@ def test_one_more_agent_keeps_the_others_unless_only_is_given(monkeypatch, capsy
     capsys.readouterr()
     assert main(monkeypatch, "evaluate", "--agents", "lints", *more) == 0
     told = capsys.readouterr().err.splitlines()
-    assert f"gents-gym: random has not played all 4 tasks of {SMALL}: name it, to play them" in told
+    assert f"gents-gym: random has not played all 4 tasks of {SMALL}: name it to play them" in told
 
 
 @pytest.mark.parametrize("flags", [("--regret", "bst"), ("--regret", "oracle", "bst")])
@@ -421,7 +421,7 @@ def test_news_models_train_and_stand_beside_the_exact_twin(monkeypatch, capsys, 
     assert " over the first 1, " in closed
     for blind, models in ((names[1], names), (names[1], [names[0], "exact"]), ("exact", [*names, "exact"])):
         assert main(monkeypatch, *measured[:-1], blind, "--models", *models) == 2
-        assert "blind must be one of the models beside 'exact'" in capsys.readouterr().err
+        assert "blind must be one of the models, and 'exact' another" in capsys.readouterr().err
 
 
 def need_news():
@@ -442,7 +442,7 @@ def test_news_from_invented_headlines_to_an_environment(monkeypatch, capsys, tmp
     assert f'gents-gym train --env "gents_gym/News-v0(corpus={out})" --out' in shown
     for name, found in load_corpus(out).manifest["scores"].items():
         assert f"held-out R² {found['ridge_r2']:.2f} from 4 embedding dimensions" in shown
-        remedy = f"the embeddings say little of {name}: try more --dimensions, another --encoder, another --{name} or"
+        remedy = f"the embeddings say little about {name}: try more --dimensions, another --encoder, another --{name} or"
         assert (remedy in shown) == (found["ridge_r2"] < 0.2)
     space = ("--space", out, "--train", 0.5, "--out", tmp_path / "shared")
     monkeypatch.setattr(news, "LOW_R2", 2)

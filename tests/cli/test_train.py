@@ -37,7 +37,7 @@ def test_every_option_of_training_is_one_of_the_command(capsys, command):
     shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
     for entry in fields(TrainConfig):
         assert (f"--{entry.name.replace('_', '-')}" in shown) == (entry.name != "model")
-    for text in ("T, rows of a training sequence.", "Gigabytes that sequences may take", "Passes over the training"):
+    for text in ("T, rows of a training sequence.", "Gigabytes of memory for sequences", "Passes over the training"):
         assert text in shown
     assert {entry.name for entry in fields(Train)} & {entry.name for entry in fields(TrainConfig)} == set()
 
@@ -179,7 +179,7 @@ def test_a_class_of_ones_own_trains_and_is_loaded_by_its_name(capsys, tmp_path, 
         (["--preset", "filer"], "unknown preset 'filer'; did you mean 'filter'?"),
         (["--preset", "paper(layers=2)"], "unknown size of a paper model: 'layers'"),
         (["--data", "x.parquet", "--action", "y"], "data must be a Parquet or CSV file, got 'x.parquet'"),
-        (["--action", "item"], "columns, action_table and split must be given with data alone, got no data"),
+        (["--action", "item"], "columns, action_table and split must be given only with data, got no data"),
         (["--likelihood", "gaussian"], "likelihood must be given with data alone, got 'gaussian'"),
         (
             ["--preset", "paper", "--env", "gents_gym/Synthetic-v0(outcomes=gaussian)"],

@@ -286,7 +286,7 @@ def test_late_outcomes_and_pools_are_evaluated_in_any_blocks(tmp_path):
 @pytest.mark.parametrize(
     ("options", "agent", "rule"),
     [
-        ("delay=1", "plainly:Plain", r"agent must have observe_late\(feedback\) where outcomes arrive late"),
+        ("delay=1", "plainly:Plain", r"agent must have observe_late\(feedback\) if outcomes arrive late"),
         ("batch=2", "per-task(agent=plainly:Member)", "agent's objects must have observe_late"),
         ("turnover={'live': 2}", "plainly:Plain", r"agent must have act\(context, available\) where only some actions"),
     ],

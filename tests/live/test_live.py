@@ -274,7 +274,7 @@ def test_another_agent_or_model_is_refused(tmp_path, options, message):
         ("greedy(model=filter)", "agent must be given without its model, which is an argument of its own"),
         ("greeedy", "unknown agent 'greeedy'; did you mean 'greedy'?"),
         (f"{__name__}:Unmasked", r"agent must have act\(context, available\) for live use, got '.*Unmasked'"),
-        ("ts-gen", "m must be given where the horizon is not known"),
+        ("ts-gen", "m must be given if the horizon is not known"),
     ],
 )
 def test_agents_that_cannot_live_are_refused(tmp_path, monkeypatch, agent, message):

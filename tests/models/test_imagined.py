@@ -134,7 +134,7 @@ def test_models_as_objects():
         ({"horizon": 0}, "horizon must be at least 1, got 0"),
         ({"further": -1}, "further must be at least 0, got -1"),
         ({"oracle": "mpl"}, "unknown policy class 'mpl'; did you mean 'mlp'"),
-        ({"contexts": "bank", "setting": "synthetic"}, "contexts must be None with a setting, whose own they are"),
+        ({"contexts": "bank", "setting": "synthetic"}, "contexts must be None with a setting, which has its own"),
         ({"reward_fn": "identit"}, "unknown reward function 'identit'"),
     ],
 )

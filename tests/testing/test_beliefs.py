@@ -569,8 +569,8 @@ DEFECTS = {
     "twins share": (TwinsShare, "copies of one task share what they learn"),
     "adds nothing": (AddsNothing, "add does not add actions"),
     "adds in front": (AddsInFront, "add changes what is expected of the other actions"),
-    "adds without features": (AddsWithoutFeatures, "an added action is believed otherwise"),
-    "added ones learn nothing": (AddedOnesLearnNothing, "an added action is believed otherwise"),
+    "adds without features": (AddsWithoutFeatures, "an added action is treated differently"),
+    "added ones learn nothing": (AddedOnesLearnNothing, "an added action is treated differently"),
     "a state of objects": (StateOfObjects, "state is not plain"),
     "a live state": (LiveState, "a state changes after it was returned"),
     "keeps what it restores": (KeepsWhatItRestores, "restore keeps the arrays that it is given"),
@@ -615,7 +615,7 @@ DEFECTS = {
     "draws from the prior": (DrawsFromThePrior, "does not draw what it expects"),
     "the past from the prior": (PastFromThePrior, "does not draw what it expects"),
     "always the likelier": (AlwaysTheLikelier, "does not draw what it expects"),
-    "not autoregressive": (NotAutoregressive, "does not draw an outcome given those that it drew before"),
+    "not autoregressive": (NotAutoregressive, "does not draw an outcome given the earlier draws"),
 }
 
 

@@ -519,7 +519,7 @@ def test_a_defect_of_the_tasks_is_explained(defect):
 def test_a_spec_that_cannot_be_written_is_explained():
     gym.register("test/Unwritten-v0", vector_entry_point=lambda num_envs: Honest(num_envs))
     try:
-        explained("test/Unwritten-v0", "its spec cannot be written down")
+        explained("test/Unwritten-v0", "its spec cannot be serialised")
     finally:
         del registry["test/Unwritten-v0"]
 
@@ -616,7 +616,7 @@ def test_wrapped_environments_pass():
 def test_an_environment_is_made_anew_from_its_spec():
     envs = gym.make_vec("gents_gym/Synthetic-v0", num_envs=2, horizon=5)
     assert check_vector_env(envs) is None
-    with pytest.raises(InputError, match="hand in a function that makes it"):
+    with pytest.raises(InputError, match="pass a function that makes it"):
         check_vector_env(Honest(2))
     with pytest.raises(InputError, match=r"env must be an id, a vector environment or a function .* got 3"):
         check_vector_env(3)

@@ -85,7 +85,7 @@ def test_bad_folders(done, tmp_path):
         distill(CONFIG, tmp_path)
     with pytest.raises(InputError, match="must be a folder of gents-gym distill"):
         gents_gym.make_agent("distilled", path=str(tmp_path))
-    with pytest.raises(InputError, match="must say how sure it is of its means"):
+    with pytest.raises(InputError, match="must give variances of its means"):
         gents_gym.rollout(
             "gents_gym/Synthetic-v0(horizon=9)", f"distilled(path='{done[0]}', model=synthetic-paper)", tasks=2
         )

@@ -52,8 +52,8 @@ def test_a_manifest_tells_the_librarys_version():
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ("--cb_explore 3", "args must be Vowpal Wabbit's, with --cb_explore_adf among them, got '--cb_explore 3'"),
-        (3, "args must be Vowpal Wabbit's, .*, got 3"),
+        ("--cb_explore 3", "args must be Vowpal Wabbit's and include with --cb_explore_adf among them, got '--cb_explore 3'"),
+        (3, "args must be Vowpal Wabbit's and include .*, got 3"),
         ("--cb_explore_adf --nonsense", "agent 'vw' cannot be made: RuntimeError: unrecognised option '--nonsense'"),
         (
             "--cb_explore_adf --random_seed 0",
