@@ -125,7 +125,7 @@ def test_every_registered_task_distribution_takes_a_reward_function(name):
 
 def test_a_task_distribution_without_a_reward_function_says_so():
     make_tasks(f"{__name__}:Plain")
-    with pytest.raises(InputError, match="takes no reward_fn: give its class the option, and hand it on to Tasks and"):
+    with pytest.raises(InputError, match="takes no reward_fn: give its class the option, and pass it on to Tasks and"):
         make_tasks(f"{__name__}:Plain", reward_fn="half")
 
 

@@ -40,5 +40,5 @@ def test_a_small_file_that_unpacks_to_much_is_refused_unread(column, monkeypatch
         return read(file, columns=columns, **options)
 
     monkeypatch.setattr(pq.ParquetFile, "read", watched)
-    with pytest.raises(ValueError, match=r"it unpacks to \d+ MB, more than the 268 MB that are believed"):
+    with pytest.raises(ValueError, match=r"it unpacks to \d+ MB, more than the 268 MB that are allowed"):
         read_parquet(data)

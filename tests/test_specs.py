@@ -59,12 +59,12 @@ def test_a_file_may_name_registered_ids(spec):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("os:system(command='touch pwned')", "oracle in a file must be of registered ids, never package.module:Class"),
-        ("constrained(base='mine:Policy')", "oracle in a file must be of registered ids"),
-        (r"constrained(base='mine\x3aPolicy')", "oracle in a file must be of registered ids"),
+        ("os:system(command='touch pwned')", "oracle in a file must use registered ids, never package.module:Class"),
+        ("constrained(base='mine:Policy')", "oracle in a file must use registered ids"),
+        (r"constrained(base='mine\x3aPolicy')", "oracle in a file must use registered ids"),
         (
             "estimator(estimator=[['sklearn.tree:DecisionTreeClassifier']])",
-            "oracle in a file must be of registered ids",
+            "oracle in a file must use registered ids",
         ),
         ("logistik", "unknown oracle 'logistik'; did you mean 'logistic'"),
         (7, "a spec must look like"),

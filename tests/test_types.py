@@ -279,7 +279,7 @@ def test_a_file_never_brings_code(tasks, oracle, tmp_path, monkeypatch):
     (tmp_path / "planted.py").write_text("open('pwned', 'w').close()\n")
     monkeypatch.chdir(tmp_path)
     path = replace(tasks, oracle=oracle).save(tmp_path / "tasks.safetensors")
-    with pytest.raises(InputError, match=r"oracle in a file must be of registered ids, never package\.module:Class"):
+    with pytest.raises(InputError, match=r"oracle in a file must use registered ids, never package\.module:Class"):
         Tasks.load(path)
     assert Tasks.load(path, oracle=oracle).oracle == oracle  # named by the caller
     with pytest.raises(InputError, match=r"oracle must be the one in the file, .*, got 'mlp'"):

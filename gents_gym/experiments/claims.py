@@ -10,7 +10,7 @@ from gents_gym.evaluation.measures import Records, totals
 from gents_gym.report.comparison import mean_interval
 from gents_gym.training.losses import Losses
 
-VERDICTS = {1: "shown", 0: "not shown", -1: "the reverse"}
+VERDICTS = {1: "shown", 0: "not shown", -1: "the other way round"}
 # Which measures are judged: realised outcomes and true means. A higher reward counts as a lower regret.
 MEASURES = {"regret": (("oracle", 1), ("expected", 1)), "reward": (("reward", 1), ("expected", -1))}
 

@@ -103,5 +103,5 @@ def test_a_file_of_another_model(tuned):
 @pytest.mark.parametrize("agent", ["os:getcwd", "nobody", "greedy(model=mine:Model)"])
 def test_a_file_brings_no_code(tmp_path, agent):
     write_tuned(tmp_path, "synthetic-filter", weights_sha256(WEIGHTS / "synthetic-filter"), entry(agent))
-    with pytest.raises(InputError, match=r"agent in a file must be of registered ids|unknown agent 'nobody'"):
+    with pytest.raises(InputError, match=r"agent in a file must use registered ids|unknown agent 'nobody'"):
         play(f"auto(tuned='{tmp_path}')")

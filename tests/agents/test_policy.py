@@ -98,7 +98,7 @@ def test_what_is_refused():
         def scores(self, context):
             return np.zeros((len(context), A + 1))
 
-    with pytest.raises(InputError, match=re.escape("policy must have fit(..., weights) for a truncated horizon m")):
+    with pytest.raises(InputError, match=re.escape("policy must accept weights in fit to use m imputed rows")):
         choose_policy(Unweighted(), Model(), INFO).check_weights()
     with pytest.raises(InputError, match=re.escape("the policy's scores must have shape (B·M, A)=(6, 4), got (6, 5)")):
         choose_policy(Unweighted(), Model(), INFO).fit(completion(), None)

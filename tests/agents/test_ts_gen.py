@@ -364,7 +364,7 @@ def test_bad_models_policies_and_turns():
         def fit(self, contexts, outcomes, warm_start=None):
             raise AssertionError
 
-    with pytest.raises(InputError, match=r"policy must have fit\(\.\.\., weights\) for a truncated horizon"):
+    with pytest.raises(InputError, match=r"policy must accept weights in fit to use m imputed rows"):
         TSGen(policy=Plain(), m=3).reset(TaskInfo(np.zeros((1, A, 2), np.float32), A, 5, 4), rngs)
     agent = TSGen()
     agent.reset(TaskInfo(np.zeros((1, A, 2), np.float32), A, 5, 2), rngs)

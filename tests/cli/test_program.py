@@ -145,7 +145,7 @@ def test_help_helps(monkeypatch, capsys, command):
         (["--agents", "linucb(alpha=1"], "a spec must look like name or name(option=value, ...)"),
         (["--agents", "nope:Nope"], "cannot import agent 'nope:Nope': No module named 'nope'"),
         ([], "--agents"),
-        (["--agents", "linucb", "--agents", "lints"], "--agents must be given once, with all its values behind it"),
+        (["--agents", "linucb", "--agents", "lints"], "--agents must be given once, followed by all its values"),
         (["--agents", f"linucb(alpha={'-' * 100_000}1)"], "alpha must be a number, got '---"),
     ],
 )
@@ -299,7 +299,7 @@ def test_ctrl_c_says_how_to_go_on(monkeypatch, capsys, tmp_path):
 
     monkeypatch.setattr("gents_gym.evaluation.harness.evaluate", stop)
     assert main(monkeypatch, "evaluate", "--agents", "random", "--out", tmp_path) == 130
-    assert f"stopped; the same command goes on with what is in {tmp_path}" in capsys.readouterr().err
+    assert f"stopped; the same command continues with what is in {tmp_path}" in capsys.readouterr().err
 
 
 def test_stopping_a_command_that_keeps_nothing(monkeypatch, capsys, tmp_path):
@@ -313,7 +313,7 @@ def test_stopping_a_command_that_keeps_nothing(monkeypatch, capsys, tmp_path):
     assert capsys.readouterr().err == "gents-gym: stopped; nothing was kept; the same command starts again\n"
     monkeypatch.setattr("gents_gym.training.folder.train_to_folder", stop)
     assert main(monkeypatch, "train", "--actions", 20, "--rows", 9, "--out", tmp_path) == 143
-    assert capsys.readouterr().err == f"gents-gym: stopped; the same command goes on with what is in {tmp_path}\n"
+    assert capsys.readouterr().err == f"gents-gym: stopped; the same command continues with what is in {tmp_path}\n"
     assert signal.getsignal(signal.SIGTERM) is handler
 
 
@@ -334,7 +334,7 @@ def test_a_signal_to_all_processes_is_one_line(tmp_path, number, status):
         time.sleep(0.1)
     os.killpg(process.pid, number)
     _, shown = process.communicate(timeout=60)
-    assert shown == "gents-gym: stopped; the same command goes on with what is in out\n"
+    assert shown == "gents-gym: stopped; the same command continues with what is in out\n"
     assert process.returncode == status
 
 
@@ -442,7 +442,7 @@ def test_news_from_invented_headlines_to_an_environment(monkeypatch, capsys, tmp
     assert f'gents-gym train --env "gents_gym/News-v0(corpus={out})" --out' in shown
     for name, found in load_corpus(out).manifest["scores"].items():
         assert f"held-out R² {found['ridge_r2']:.2f} from 4 embedding dimensions" in shown
-        remedy = f"the embeddings say little about {name}: try more --dimensions, another --encoder, another --{name} or"
+        remedy = f"the embeddings say little about {name}: try more --dimensions, another --encoder, another --{name}"
         assert (remedy in shown) == (found["ridge_r2"] < 0.2)
     space = ("--space", out, "--train", 0.5, "--out", tmp_path / "shared")
     monkeypatch.setattr(news, "LOW_R2", 2)

@@ -180,7 +180,7 @@ def test_a_class_of_ones_own_trains_and_is_loaded_by_its_name(capsys, tmp_path, 
         (["--preset", "paper(layers=2)"], "unknown size of a paper model: 'layers'"),
         (["--data", "x.parquet", "--action", "y"], "data must be a Parquet or CSV file, got 'x.parquet'"),
         (["--action", "item"], "columns, action_table and split must be given only with data, got no data"),
-        (["--likelihood", "gaussian"], "likelihood must be given with data alone, got 'gaussian'"),
+        (["--likelihood", "gaussian"], "likelihood must be given only with data, got 'gaussian'"),
         (
             ["--preset", "paper", "--env", "gents_gym/Synthetic-v0(outcomes=gaussian)"],
             "outcomes must be bernoulli for a paper model, got gaussian: train a filter",

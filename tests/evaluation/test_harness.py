@@ -288,7 +288,7 @@ def test_late_outcomes_and_pools_are_evaluated_in_any_blocks(tmp_path):
     [
         ("delay=1", "plainly:Plain", r"agent must have observe_late\(feedback\) if outcomes arrive late"),
         ("batch=2", "per-task(agent=plainly:Member)", "agent's objects must have observe_late"),
-        ("turnover={'live': 2}", "plainly:Plain", r"agent must have act\(context, available\) where only some actions"),
+        ("turnover={'live': 2}", "plainly:Plain", r"agent must have act\(context, available\) if only some actions"),
     ],
 )
 def test_agents_that_lack_a_verb_are_refused_before_anything_is_played(options, agent, rule, tmp_path, monkeypatch):

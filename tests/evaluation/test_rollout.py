@@ -464,7 +464,7 @@ def test_no_delay_plays_the_same_bits():
 def test_plain_agents_are_refused_where_outcomes_are_late():
     agent = Plain()
     assert rollout(make(), agent).actions.shape == (4, 30)
-    with pytest.raises(InputError, match=r"agent must have observe_late\(feedback\) where outcomes arrive late, got <"):
+    with pytest.raises(InputError, match=r"agent must have observe_late\(feedback\) if outcomes arrive late, got <"):
         rollout(make(delay=1), agent)
     assert agent.resets == 1
     with pytest.raises(InputError, match="agent's objects must have observe_late"):
@@ -502,7 +502,7 @@ class Careless(Plain):
 
 
 def test_agents_that_cannot_choose_among_some_are_refused():
-    agent, rule = Plain(), r"agent must have act\(context, available\) where only some actions are available, got <"
+    agent, rule = Plain(), r"agent must have act\(context, available\) if only some actions are available, got <"
     with pytest.raises(InputError, match=rule):
         rollout(make(**POOL), agent)
     assert agent.resets == 0

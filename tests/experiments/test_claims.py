@@ -25,7 +25,7 @@ def test_a_contrast_is_the_paired_t_interval_of_both_regrets():
     low, high = stats.ttest_rel(one, other - 9).confidence_interval()
     assert (true.mean, true.low, true.high) == pytest.approx(((one - other).mean() + 9, low, high))
     assert realised.mean == pytest.approx(true.mean)
-    assert realised.verdict == true.verdict == "the reverse"
+    assert realised.verdict == true.verdict == "the other way round"
     assert judge(claim, {"a": record(one - 9), "b": record(other)}, None)[0].verdict == "shown"
     assert judge(claim, {"a": record(one), "b": record(one)}, None)[0].verdict == "not shown"
 
@@ -42,7 +42,7 @@ def test_a_weighted_sum_need_not_be_a_difference():
     double = Claim("Less than twice.", "", "a less twice b", {"a": 1.0, "b": -2.0})
     _, true = judge(double, {"a": record(values), "b": record(values)}, None)
     assert (true.mean, true.verdict) == (pytest.approx(-values.mean()), "shown")
-    assert judge(double, {"a": record(3 * values), "b": record(values)}, None)[1].verdict == "the reverse"
+    assert judge(double, {"a": record(3 * values), "b": record(values)}, None)[1].verdict == "the other way round"
     assert double.source == "Not in the paper"
 
 

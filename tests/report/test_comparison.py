@@ -90,7 +90,7 @@ def test_one_task_tells_nothing():
     found = compare(alone, "a", "b")
     assert (found.mean, found.verdict) == (-8, 0)
     assert np.isnan([found.low, found.high]).all()
-    assert str(found) == "one task does not tell a from b"
+    assert str(found) == "one task is not enough to compare a with b"
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_a_quantity_is_cut_by_the_train_rows():
         ({"dataset": "iris", "horizon": 76}, "horizon must be at most the 75 rows of the test part, got 76"),
         ({"dataset": "iris", "horizon": 0}, "horizon must be at least 1"),
         ({"dataset": "iris", "test": 1}, "test must be below 1, got 1"),
-        ({"dataset": "iris", "test": 0.001}, "rows enough for a test part, got 150 rows"),
+        ({"dataset": "iris", "test": 0.001}, "enough rows for a test part, got 150 rows"),
         ({"dataset": "iris", "label_noise": 1.0}, "label_noise must be below 1, got 1.0"),
         ({"dataset": "iris", "bins": 3}, "bins must be None for a target of classes"),
         ({"dataset": "iri"}, "unknown dataset 'iri'; did you mean 'iris'"),

@@ -42,7 +42,7 @@ def replace(name, change):
 
 ROW = {"run": 0, "epoch": 1, "training": 0.5, "validation": 0.5}
 FORGED = {
-    "an epoch that never comes": (go_on(epoch=99), "got one with run 0 and epoch 99, where there are 1 and 1"),
+    "an epoch that never comes": (go_on(epoch=99), "got one with run 0 and epoch 99, but there are 1 and 1"),
     "a run that never comes": (go_on(run=7), "got one with run 7 and epoch 1"),
     "a negative count": (go_on(epoch=-1), r"it\['progress'\]\['epoch'\] is -1"),
     "a text as a count": (go_on(batch="x"), r"it\['progress'\]\['batch'\] is 'x'"),

@@ -105,7 +105,7 @@ def test_a_finished_run_is_left_as_it_is_and_another_is_refused(tmp_path):
     before = contents(out)
     again = train_to_folder(ROWS, HELD_OUT, CONFIG, out, on_epoch=pytest.fail)
     assert all(torch.equal(tensor, load_model(out).state_dict()[name]) for name, tensor in again.state_dict().items())
-    with pytest.raises(InputError, match=r"hold a run of this configuration to go on with, got '.*' with another seed"):
+    with pytest.raises(InputError, match=r"hold a run of this configuration to continue, got '.*' with another seed"):
         train_to_folder(ROWS, HELD_OUT, preset_config("filter", **SMALL, seed=1), out)
     with pytest.raises(InputError, match="with another sha256"):
         train_to_folder(HELD_OUT, ROWS, CONFIG, out)
@@ -140,7 +140,7 @@ def test_an_unfinished_run_of_another_configuration_is_refused(tmp_path):
 
     with pytest.raises(StopError):
         train_to_folder(ROWS, HELD_OUT, CONFIG, tmp_path, on_epoch=stop)
-    with pytest.raises(InputError, match=r"hold a run of this configuration to go on with, got '.*' with another seed"):
+    with pytest.raises(InputError, match=r"hold a run of this configuration to continue, got '.*' with another seed"):
         train_to_folder(ROWS, HELD_OUT, preset_config("filter", **SMALL, seed=1), tmp_path)
     with pytest.raises(InputError, match="with another sha256"):
         train_to_folder(HELD_OUT, ROWS, CONFIG, tmp_path)

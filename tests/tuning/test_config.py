@@ -50,7 +50,7 @@ def test_bad_sizes(options, message):
         (("gredy",), "unknown candidate 'gredy'; did you mean 'greedy'"),
         (
             ("mine:Agent",),
-            "candidate in a file must be of registered ids, never package.module:Class, got ",
+            "candidate in a file must use registered ids, never package.module:Class, got ",
         ),
         (("greedy(model=news-filter)",), "candidates must not name a model, which is the tuned one, got 'greedy"),
         (("linucb",), "unknown option of agent 'linucb': unexpected keyword argument 'model'"),

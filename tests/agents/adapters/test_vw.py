@@ -52,7 +52,7 @@ def test_a_manifest_tells_the_librarys_version():
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ("--cb_explore 3", "args must be Vowpal Wabbit's and include with --cb_explore_adf among them, got '--cb_explore 3'"),
+        ("--cb_explore 3", "args must be Vowpal Wabbit's and include --cb_explore_adf, got '--cb_explore 3'"),
         (3, "args must be Vowpal Wabbit's and include .*, got 3"),
         ("--cb_explore_adf --nonsense", "agent 'vw' cannot be made: RuntimeError: unrecognised option '--nonsense'"),
         (

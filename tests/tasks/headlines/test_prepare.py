@@ -208,7 +208,7 @@ def test_another_run_in_the_same_folder_is_refused(config, tmp_path):
 
     with pytest.raises(KilledError):
         prepare(config, tmp_path / "out", kill)
-    with pytest.raises(InputError, match=r"a run of this configuration to go on with, got .* with another dimensions"):
+    with pytest.raises(InputError, match=r"a run of this configuration to continue, got .* with another dimensions"):
         prepare(replace(config, dimensions=2), tmp_path / "out")
     config.headlines.write_text("\n".join(HEADLINES[::-1]))
     with pytest.raises(InputError, match="with another headlines"):
