@@ -118,7 +118,7 @@ def test_plain_lines(tmp_path):
         ("a.json", '[{"title": "a"}, {"t": 1}]', {}, r"'headline' or 'title', got entry 2 of .* with \['t'\]"),
         ("a.json", json.dumps([{"title": "x" * 501}]), {}, "at most 500 characters, got 501 in entry 1 of"),
         ("a.csv", "title,Title\n1,2\n", {}, r"one column 'title', got .* with \['title', 'Title'\]: give --column"),
-        ("a.csv", "title,Title\n1,2\n", {"column": "TITLE"}, r"one column 'title', .*: give --column in the right case"),
+        ("a.csv", "title,Title\n1,2\n", {"column": "TITLE"}, "give --column in the right case"),
         ("a.csv", "title,title\n1,2\n", {"column": "title"}, r"with \['title', 'title'\]: rename one"),
         ("a.jsonl", '{"title": "a", "TITLE": "b"}', {}, "one column 'title', got line 1 of .*: give --column"),
         ("a.jsonl", '{"title"', {}, "every line must be a JSON object, got line 1 of"),
