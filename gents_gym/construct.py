@@ -168,7 +168,7 @@ def _check_callable(kind: str, name: str, constructor: Any) -> None:
             rule = " or ".join(", ".join(verbs) for verbs in wanted)
             raise InputError(f"{kind} {name!r} must be a class with {rule}, got {constructor!r}")
     elif str(getattr(constructor, "__module__", None)).partition(".")[0] in ("None", "gents_gym"):
-        raise InputError(f"{kind} {name!r} must name a class, or a function of yours, got {constructor!r}")
+        raise InputError(f"{kind} {name!r} must name a class, or your own function, got {constructor!r}")
 
 
 def make_object(kind: str, spec: str, known: Mapping[str, str], options: Mapping[str, Any]) -> Any:

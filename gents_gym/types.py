@@ -708,7 +708,7 @@ class Model(Protocol):
         ...
 
     def action_context_features(self, action_features: np.ndarray, contexts: np.ndarray) -> np.ndarray | None:
-        """Return the features behind the prediction with an empty history, (..., F) and (..., D) to (..., K), or None.
+        """Return the features that predict with an empty history, (..., F) and (..., D) to (..., K), or None.
 
         Leading axes are broadcast against each other.
         """

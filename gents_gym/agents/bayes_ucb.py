@@ -37,8 +37,8 @@ class BayesUCB(Resettable):
 
     model: str | Model = DEFAULT_MODEL  # a preset, a model's id or folder, "exact", package.module:Class, or a model
     kappa: float = 0.02  # how fast the quantile rises with the decisions left
-    quantile: float | None = None  # a fixed one in the place of the schedule
-    discount: float | None = None  # n is 1 / (1 − discount); None: the horizon's, which must be known
+    quantile: float | None = None  # a fixed level instead of the schedule
+    discount: float | None = None  # n is 1 / (1 − discount); None: n follows the horizon, which must be known
     ties: str = "first"  # which of several equally good actions is played: the "first" or a "random" one
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ class Placed:
 
     @classmethod
     def stack(cls, parts: Sequence["Placed"]) -> "Placed":
-        """Return S times (n,) as (n, S)."""
+        """Stack S arrays (n,) to (n, S)."""
         return cls(*(np.stack([getattr(one, name) for one in parts], axis=1) for name in ("positions", "widths")))
 
     @classmethod

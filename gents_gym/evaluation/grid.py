@@ -340,9 +340,9 @@ def versions() -> dict[str, str]:
 def weights_hash(agent: Agent) -> str | None:
     """Return the sha256 of what an agent acts on besides its options; None if there is nothing.
 
-    That is the sha256 of its weights, which it tells by its attribute ``model``, a preset, whose bundled models all
-    count, a model's id or a folder, or by ``weight_files``, paths; and name==version of the distributions in
-    ``packages``, where another library decides.
+    It covers the weights: those that its attribute ``model`` names (all bundled models of a preset, a model's id or
+    a folder), or the paths in ``weight_files``. It also has name==version of the distributions in ``packages``, for
+    agents of other libraries.
     """
     files = [Path(path) for path in getattr(agent, "weight_files", ())] or _model_files(getattr(agent, "model", None))
     found = [hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()] if files else []

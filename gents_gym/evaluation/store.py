@@ -69,7 +69,7 @@ class Evaluation:
     records: dict[str, dict[str, Rollout]]  # by environment and agent, for those whose tasks are all played
     task_hashes: dict[str, dict[str, str | None]]  # sha256 of each block of tasks, by environment and "first-stop"
     missing: tuple[Cell, ...] = ()  # cells not played yet
-    failures: tuple[str, ...] = ()  # why, of those that this process tried
+    failures: tuple[str, ...] = ()  # the reasons for cells that this process tried
 
     @property
     def looks(self) -> dict[str, Look]:

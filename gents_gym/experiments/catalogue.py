@@ -32,7 +32,7 @@ class Experiment:
     # x axis; None: the horizon
     axis: str = ""  # the name of the x axis
     pairs: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # by model: TS-Gen and greedy on it
-    notes: str = ""  # what else to know, as a paragraph
+    notes: str = ""  # further remarks, as a paragraph
     block: int = 50  # tasks side by side
     timed: bool = False  # whether it is about times: few tasks, one process, decisions timed one by one
 

@@ -355,7 +355,7 @@ class ActionBelief:
         return find_outlook(self, self._info, current, imagined[:, 0], counts, apart, actions)
 
     def fork(self, tasks: np.ndarray) -> "ActionBelief":
-        """Return an independent copy of the tasks at ``tasks``, repeats allowed, with random numbers of its own."""
+        """Return an independent copy of the tasks at ``tasks``, repeats allowed, with its own random numbers."""
         tasks = check_tasks(tasks, len(self._info))
         other = copy.copy(self)
         n_actions = self._info.n_actions

@@ -123,7 +123,7 @@ class CoefficientBelief(ABC):
         return Completion(imagined, table, weights, features, t), parameters
 
     def fork(self, tasks: np.ndarray) -> Self:
-        """Return an independent copy of the tasks at ``tasks``, repeats allowed, with random numbers of its own."""
+        """Return an independent copy of the tasks at ``tasks``, repeats allowed, with its own random numbers."""
         tasks = check_tasks(tasks, len(self._info))
         other = copy.copy(self)
         other._info, other._rngs = self._info[tasks], [self._rngs[i].spawn(1)[0] for i in tasks]

@@ -19,9 +19,9 @@ class Sources:
     """The contexts that can be drawn from at one moment."""
 
     n_bank: int  # contexts in the model's bank; 0: it has none
-    n_seen: int  # contexts of the task that were seen, the current one among them
-    n_known: int  # contexts of the task that were known whole from the start, the first ones; 0: none
-    alpha: float  # mass of the bank in the urn, in contexts
+    n_seen: int  # contexts of the task that were seen, including the current one
+    n_known: int  # number of first contexts of the task that were fully known from the start; 0: none
+    alpha: float  # mass of the bank in the urn, as a number of contexts
     in_part: bool = False  # whether some entries of contexts were known from the start
 
 

@@ -22,8 +22,8 @@ def impute_filter(
     mean: np.ndarray,  # (B·A, K) float32: the states after all that was observed
     covariance: np.ndarray,  # (B·A, K, K) float32
     uniform: np.ndarray,  # (B, T, A) float32
-    kept: np.ndarray,  # (B, T, A) float32: what states keep since the row before; empty: all
-    prior_mean: np.ndarray,  # (B·A, K) float32: what they return to; empty if they keep all
+    kept: np.ndarray,  # (B, T, A) float32: what states keep since the previous row; empty: everything
+    prior_mean: np.ndarray,  # (B·A, K) float32: the mean that states return to; empty if they do not drift
     prior_covariance: np.ndarray,  # (B·A, K, K) float32
 ) -> np.ndarray:
     """Return the tables (B, T, A): row by row, every missing outcome is drawn and absorbed.

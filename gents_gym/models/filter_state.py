@@ -51,8 +51,8 @@ def fades(begin: np.ndarray, end: np.ndarray, rate: float) -> np.ndarray:
 class Drift(NamedTuple):
     """How the states of B·A actions drift along T rows, for compiled loops; without drift, all arrays are empty."""
 
-    kept: np.ndarray  # κ of each row since the one before, (B, T, A) float32
-    mean: np.ndarray  # of the prior, (B·A, Q·K)
+    kept: np.ndarray  # κ of each row since the previous one, (B, T, A) float32
+    mean: np.ndarray  # mean of the prior, (B·A, Q·K)
     covariance: np.ndarray  # of the prior, (B·A, Q·K, Q·K)
 
     @classmethod

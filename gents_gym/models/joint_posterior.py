@@ -27,7 +27,7 @@ class JointPosterior:
     kernel: FilterKernel  # the kernel of this form
     likelihood: Likelihood
     share: np.ndarray  # s, (K,)
-    row_effect: float  # the part of Gaussian noise that a row's actions share
+    row_effect: float  # the share of Gaussian noise that a row's actions have in common
     ledger: Ledger
     prior_mean: np.ndarray  # μ, (B, A, K)
     prior_root: np.ndarray  # L, (B, A, K, K)

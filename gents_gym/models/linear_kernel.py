@@ -19,7 +19,7 @@ _ZERO, _ONE = np.float32(0), np.float32(1)
 def run_linear(
     form: int,  # GAUSSIAN or CATEGORICAL
     noise: float,  # variance of Gaussian outcomes
-    shift: float,  # an outcome is shift + unit · what the filter calls it
+    shift: float,  # an outcome is shift + unit · its value inside the filter
     unit: float,
     nodes: np.ndarray,  # (n, Q) float32: the rule of categorical outcomes
     shares: np.ndarray,  # (n,) float32: its weights
@@ -31,8 +31,8 @@ def run_linear(
     mean: np.ndarray,  # (N, Q·K) float32: states after all that was observed
     covariance: np.ndarray,  # (N, Q·K, Q·K) float32
     numbers: np.ndarray,  # (B, T, A) float32: the likelihood's random numbers, or outcomes as the filter calls them
-    kept: np.ndarray,  # (B, T, A) float32: what states keep since the row before; empty: all
-    prior_mean: np.ndarray,  # (N, Q·K) float32: what they return to; empty if they keep all
+    kept: np.ndarray,  # (B, T, A) float32: what states keep since the previous row; empty: everything
+    prior_mean: np.ndarray,  # (N, Q·K) float32: the mean that states return to; empty if they do not drift
     prior_covariance: np.ndarray,  # (N, Q·K, Q·K) float32
 ) -> np.ndarray:
     """Absorb row by row, and return the tables (B, T, A).

@@ -114,7 +114,7 @@ def find_outlook(
         counts: Numbers of observations, rising, (n,).
         observe: Yields, action by action, all predictions after each of its outcomes, (B, n, 1+C, A),
             given places (B, 1+C, D), the first of them that of the observation, and outcomes (B, A, n).
-        actions: The only actions that there are, (B, n), which then take the place of A; None: all.
+        actions: The actions that exist, (B, n), which replace A; None: all.
     """
     places = np.concatenate([context[:, None], imagined], axis=1).astype(np.float32)  # (B, 1+C, D)
     now = expect(belief, places, actions)  # (B, 1+C, A)

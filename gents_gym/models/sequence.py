@@ -97,7 +97,7 @@ class SequenceModel(nn.Module, ABC):
         return torch.stack(found, 1)
 
     def features(self, action_features: Tensor, context: Tensor) -> Tensor | None:
-        """Return the features behind the prediction with an empty history, (N, F) and (N, D) to (N, K), or None."""
+        """Return the features that predict with an empty history, (N, F) and (N, D) to (N, K), or None."""
         return None
 
     def begin(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> ActionBelief:
@@ -112,7 +112,7 @@ class SequenceModel(nn.Module, ABC):
         return None
 
     def action_context_features(self, action_features: np.ndarray, contexts: np.ndarray) -> np.ndarray | None:
-        """Return the features behind the prediction with an empty history, (..., F) and (..., D) to (..., K)."""
+        """Return the features that predict with an empty history, (..., F) and (..., D) to (..., K)."""
         lead = np.broadcast_shapes(action_features.shape[:-1], contexts.shape[:-1])
         rows = []
         for part in (action_features, contexts):

@@ -67,7 +67,7 @@ class Constrained:
     group1: Any  # contexts (N1, D), or the path of an .npy file with them
     group2: Any  # contexts (N2, D), or a path
     epsilon: float  # the largest difference of rates
-    actions: Sequence[int] | None = None  # those under the constraint; None: all
+    actions: Sequence[int] | None = None  # the actions under the constraint; None: all
     base: str | PolicyClass = "logistic"  # the class whose policies are tilted
     sweeps: int = 1  # passes of the search for tilts: more passes find better tilts, and take longer
     reward_fn: RewardFn = identity  # R, for a base class given by name

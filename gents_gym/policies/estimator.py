@@ -37,7 +37,7 @@ class EstimatorPolicy:
 
 @dataclass(frozen=True, eq=False)
 class Estimator:
-    """A scikit-learn classifier or regressor, fitted from scratch to each task and action, one after the other.
+    """A scikit-learn classifier or regressor, fitted from scratch to each task and action, one at a time.
 
     Classifiers learn the outcomes and predict Σ_y P(y) R(y); regressors learn R of the outcomes. It works with any
     estimator but is slow; ``logistic`` and ``mlp`` fit all tasks and actions at once.

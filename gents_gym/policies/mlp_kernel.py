@@ -11,8 +11,8 @@ from numba import njit
 
 from gents_gym.numerics.series import decay32
 
-GROUP = 5  # features that one loop reads: so few sums stay in registers
-LANES = 8  # a batch is filled up to a multiple of so many rows, which count for nothing: no loop has a slow tail
+GROUP = 5  # features per loop, few enough that their sums stay in registers
+LANES = 8  # batches are padded to a multiple of this many rows, so that no loop has a slow remainder
 
 _ZERO, _ONE, _TINY, _LOW = np.float32(0), np.float32(1), np.float32(1e-8), np.float32(-3e38)
 # A unit that no row activates has only the penalty's gradient and shrinks for ever. Below this size, squares would

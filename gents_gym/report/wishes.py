@@ -17,8 +17,8 @@ class Wishes:
     title: str | None = None  # title of the page and the figures; None: the environment
     names: Mapping[str, str] | Sequence[str] = field(default_factory=dict)  # display names by spec, or each "SPEC=NAME"
     only: Sequence[str] = ()  # specs of the agents to show, in this order; empty: all
-    baseline: str | None = None  # the agent that lifts are over, by spec or name; None: see choose_baseline
-    regrets: Sequence[str] = ()  # panels of the figures; none: the regret that matters most
+    baseline: str | None = None  # the agent that lifts are relative to, by spec or name; None: see choose_baseline
+    regrets: Sequence[str] = ()  # panels of the figures; empty: the regret that matters most
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,7 @@ class Drifting(Synthetic):
     """
 
     drift: str = "walk"  # or "jump"
-    rate: float = 0.005  # of the drift, per decision; its inverse is the period
+    rate: float = 0.005  # rate of the drift per decision; its inverse is the period
     time: bool = True  # whether t/T is the last entry of contexts
 
     def __post_init__(self) -> None:

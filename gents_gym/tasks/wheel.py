@@ -24,7 +24,7 @@ class Wheel:
     same means as functions of X, so a model that learned from the train split knows where the high rewards are.
     """
 
-    delta: float = 0.95  # where the rim begins; the larger, the rarer the high rewards, which are 1 - δ² of contexts
+    delta: float = 0.95  # where the rim begins; a share of 1 - δ² of contexts is on the rim, where rewards are high
     horizon: int = 2000  # T
     mu1: float = 1.2
     mu2: float = 1.0

@@ -163,7 +163,7 @@ def _check_late(player: Player, tasks: Tasks, played: np.ndarray, may_part: int)
     again = unless_refused(lambda: player.play(tasks, everyone, delays=in_time))
     if again is None:
         return
-    done = "every outcome was handed to observe_late right after its decision, instead of observe"
+    done = "every outcome was passed to observe_late right after its decision, instead of observe"
     advice = "keep context and action of every act until observe_late, and learn there as in observe"
     check_same_actions(f"{player.name} learns differently in observe_late", played, again, done, advice)
     delays = np.random.default_rng(0).integers(-1, 5, size=in_time.shape)

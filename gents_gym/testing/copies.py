@@ -34,7 +34,7 @@ def _check_fork(believer: Believer, story: Story, steps: int) -> None:
         one.call("observe", Feedback(np.arange(3), np.full(3, steps), outcomes.astype(np.float32)))
         return ask(one, part, steps + 1)
 
-    after, done = learn(fork), "the fork then observed an outcome of its own in each of its tasks"
+    after, done = learn(fork), "the fork then observed another outcome in each of its tasks"
     rule = f"{believer.name}: a fork shares what it learns with the original"
     advice = "copy every array that observe changes: copy.deepcopy, or array.copy()"
     check_same(rule, found, ask(belief, story, steps), done, advice)

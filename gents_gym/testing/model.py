@@ -110,7 +110,7 @@ def _check_likelihood(name: str, likelihood: Any) -> None:
     if not isinstance(likelihood, Likelihood):
         raise breach(
             f"{name} does not say what an outcome is",
-            done="its likelihood was asked for",
+            done="its likelihood was read",
             expected="gents_gym.Bernoulli(), Gaussian() or Categorical(n_outcomes)",
             seen=repr(likelihood),
             advice="write likelihood = gents_gym.Gaussian() in the class; without one, outcomes are 0 and 1",

@@ -55,7 +55,7 @@ class Player:
 
     name: str  # the agent's, for the messages
     make: Callable[[], Agent]
-    steps: int  # decisions played, at the most
+    steps: int  # most decisions played
 
     def fresh(self) -> Agent:
         """Return a new agent, or raise if none can be made."""

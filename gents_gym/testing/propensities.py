@@ -21,7 +21,7 @@ def check_propensities(player: Player, tasks: Tasks, played: np.ndarray) -> None
         played[:, :ASKED],
         replace(player, steps=ASKED).play(tasks, range(len(tasks)), told=[]),
         "the same tasks were played, and probabilities(context) was called before every act",
-        "draw what act will play first, keep it for act, and draw all else from children of the generators: "
+        "draw what act will play first, keep it for act, and draw everything else from children of the generators: "
         "rngs[i].spawn(1)[0] in reset",
     )
     _check_frequencies(replace(player, steps=STEPS), tasks)

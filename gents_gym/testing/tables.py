@@ -86,7 +86,7 @@ def _check_next(name: str, envs: Watched, tasks: Tasks) -> None:
             done=f"every slot was played to its end and went on by itself, in the mode {envs.mode.value}",
             expected="other tasks",
             seen="the same in unwrapped.tasks",
-            advice="go on in the stream of the seed, as reset() does",
+            advice="continue the stream of the seed, as reset() does",
         )
 
 

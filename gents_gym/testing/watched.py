@@ -42,7 +42,7 @@ class Episode:
     outcomes: np.ndarray  # (B, T), by decision; NaN if one never arrived
     shown: np.ndarray  # (B, T): the step in which a decision's outcome was shown, -1 for never
     steady: np.ndarray  # (B, T): whether the features are shown again as they were at first
-    answers: list[Any]  # of reset and of each step, as they were given
+    answers: list[Any]  # results of reset and of each step, as they were returned
     told: bool  # whether every step returned an outcome
 
     @property

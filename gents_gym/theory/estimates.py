@@ -70,7 +70,7 @@ class Step(NamedTuple):
     """The parts of the information ratio Γ_t, by history."""
 
     regret: np.ndarray  # E_t[R(Y^(π*)) - R(Y^(A_t))]
-    square: np.ndarray  # its square, without the bias of squaring an estimate
+    square: np.ndarray  # its square, without the bias from squaring an estimate
     gain: np.ndarray  # I_t(π*(X_t; τ); (Y_t^(A_t), A_t)), in nats
 
 

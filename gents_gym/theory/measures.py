@@ -94,8 +94,8 @@ def information(histories: Histories, horizon: int) -> Information:
 class Entropy:
     """The entropy of π*(X_1:T) given Z and the contexts, from below and from above, in nats."""
 
-    plug_in: float  # at most the entropy, and at most log M
-    code: Estimate  # at least the entropy
+    plug_in: float  # a lower bound on the entropy, at most log M
+    code: Estimate  # an upper bound on the entropy
     single: float  # Σ_t H(π*(X_t)), at least the entropy
 
 

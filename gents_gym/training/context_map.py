@@ -16,8 +16,8 @@ from gents_gym.models.paper import PaperModel
 from gents_gym.training.data import Batch, RowSets
 from gents_gym.training.hierarchy import Hierarchy, fit_hierarchy
 
-ROWS = 300  # rows of an action
-MAP_EM = 4  # rounds of EM while the context's map is yet to change
+ROWS = 300  # rows per action
+MAP_EM = 4  # rounds of EM while the context's map still changes
 # Training of φ̂: rounds, steps of each, rows, learning rate.
 MAP_ROUNDS, MAP_STEPS, MAP_BATCH, MAP_RATE = 5, 1000, 2048, 0.01
 

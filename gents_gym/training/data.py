@@ -44,7 +44,7 @@ class RowSets:
     decisions: np.ndarray | None = None  # the index of each row's decision in its task, (M,), if tasks are known
 
     def __post_init__(self) -> None:
-        """Check what training relies on."""
+        """Check the shapes and values that training relies on."""
         features = check_array("action_features", self.action_features, "(N, F)", (-1, -1))
         contexts = check_array("contexts", self.contexts, "(M, D)", (-1, -1))
         outcomes = check_array("outcomes", self.outcomes, "(M,)", (len(contexts),))

@@ -10,8 +10,8 @@ from gents_gym.models.joint import JointModel
 from gents_gym.models.joint_posterior import joint_prior
 from gents_gym.training.data import RowSets
 
-TASKS, ACTIONS, CELLS = 32, 10, 80  # tasks of a step, and actions and rows of each, at most
-STEPS, RATE, FIRST = 60, 0.3, -1.0  # of Adam: steps, learning rate, and the first logit of all shares
+TASKS, ACTIONS, CELLS = 32, 10, 80  # most tasks per step, and most actions and rows of each
+STEPS, RATE, FIRST = 60, 0.3, -1.0  # Adam's steps and learning rate, and the initial logit of all shares
 ROW_TASKS = 100  # most tasks that the row effect is estimated from
 
 

@@ -20,8 +20,8 @@ from gents_gym.tuning.config import TuneConfig, choose_candidates, tasks_to_come
 from gents_gym.tuning.halving import best, judge, plan_rungs
 
 ENV = "gents_gym/Imagined-v0"
-SPLIT = "validation"  # of imagined tasks: those of the test split say what the chosen agent is worth
-MEASURE = "expected"  # the regret that is judged
+SPLIT = "validation"  # split of imagined tasks; those of the test split measure the chosen agent
+MEASURE = "expected"  # the regret that candidates are judged by
 
 
 def tune(

@@ -21,7 +21,7 @@ def mabwiser(
     intercept: bool = False,
     **options: Any,
 ) -> PerTask:
-    """Return an agent that plays every task with a ``mabwiser.mab.MAB`` of its own.
+    """Return an agent that plays every task with its own ``mabwiser.mab.MAB``.
 
     Args:
         policy: One of MABWiser's learning policies, in small letters: "linucb", "lints", "lingreedy", "ucb1",
@@ -29,7 +29,7 @@ def mabwiser(
         neighborhood: None, or one of its neighborhood policies with its options, such as "knearest(k=5)".
         rounds: How often every action is played, in random order, before MABWiser decides; None: 0 for a linear
             policy without neighborhood, otherwise 1, because most of MABWiser's policies need data to start.
-        intercept: Whether contexts get a leading 1; MABWiser's linear policies have no intercept of their own.
+        intercept: Whether contexts get a leading 1; MABWiser's linear policies have no intercept.
         **options: Options of the learning policy, such as "alpha", "epsilon" or "l2_lambda"; MABWiser's defaults
         otherwise.
     """

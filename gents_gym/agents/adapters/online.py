@@ -14,7 +14,7 @@ ESTIMATOR = "sklearn.linear_model:SGDClassifier(loss=log_loss)"
 
 
 def online(estimator: Any = ESTIMATOR, epsilon: float = 0.1) -> PerTask:
-    """Return an agent that learns every action's rewards from contexts with an estimator of its own.
+    """Return an agent that learns the rewards of each action from contexts with a separate estimator.
 
     It plays every action once, in random order. Then it plays the action with the highest prediction, or with
     probability ``epsilon`` a random one. A classifier learns labels 0 and 1; a reward between them is the probability

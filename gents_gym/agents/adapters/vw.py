@@ -21,7 +21,7 @@ REFUSED = re.compile(
 
 
 def vw(args: str = ARGS) -> PerTask:
-    """Return an agent that plays every task with a Vowpal Wabbit workspace of its own.
+    """Return an agent that plays every task with its own Vowpal Wabbit workspace.
 
     Contexts are the shared namespace ``c``; an action's number and features are its namespace ``a``. So ``-q ca`` gives
     every action a linear model of the context, plus a model shared through the action features. A workspace takes 32

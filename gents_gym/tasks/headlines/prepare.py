@@ -171,7 +171,7 @@ def _compute(
 
 
 def _saved(path: Path, n_texts: int, first: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray] | None:
-    """Return the saved part of so many headlines; None if it is not whole and must be computed again.
+    """Return the saved part, which has ``n_texts`` headlines; None if it is not whole and must be computed again.
 
     Args:
         path: The file.
