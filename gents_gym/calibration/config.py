@@ -17,8 +17,8 @@ class CalibrationConfig:
     tasks: int = 50
     """Number of tasks whose tables are completed, for the fitted policy's value."""
     draws: int = 39
-    """Completed tables per interval. With fewer than 39, 95 % intervals reach beyond the outermost tables, and
-    cover by chance."""
+    """Completed tables per interval. With fewer than 39, 95 % intervals reach beyond the outermost tables, so
+    their coverage is partly random."""
     steps: tuple[int, ...] | None = None
     """Numbers of observed rows after which to measure: of an action, or of a task with random actions. None:
     0, 10, 50 and 200, as far as they are below the horizon."""

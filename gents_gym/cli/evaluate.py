@@ -142,7 +142,7 @@ class Reproduce:
     """Run one of the paper's experiments; write its figures, tables and verdicts."""
 
     name: Positional[str]
-    """main, loss-vs-regret, policy-class, horizon, simpler-models, softmax, timing or exact-gap."""
+    """main, loss-vs-regret, policy-class, horizon, simpler-models, softmax, timing, exact-gap or ladder."""
     setting: str = "synthetic"
     """synthetic, or news."""
     scale: Literal["small", "paper"] = "small"

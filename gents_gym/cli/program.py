@@ -1,4 +1,4 @@
-"""The program ``gents-gym``: parses the command line, runs a command and turns bad input into one line."""
+"""The command line ``gents-gym``: evaluate agents, train the models that they act on, and report results."""
 
 import io
 import json

@@ -24,7 +24,7 @@ class Study:
     """bake-off: all agents on all bundled data sets, by average rank; imagined: imagined versus real regret of ten
     agents; planning: how good auto, chosen on imagined tasks, is in eight regimes."""
     scale: str = "small"
-    """tiny: seconds; small: minutes; full: hours."""
+    """tiny: seconds; small: minutes; full: hours; planning also has medium."""
     seed: int = 0
     """Seed of the tasks and of the agents' randomness."""
     out: Path | None = None

@@ -61,7 +61,7 @@ class Train:
     actions: int = 10_000
     """Number of historical actions of the environment to train on."""
     rows: int = 1000
-    """Rows of each."""
+    """Rows of each of these actions."""
 
     def run(self) -> None:
         """Train and write."""

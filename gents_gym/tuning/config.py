@@ -34,7 +34,7 @@ class TuneConfig:
     risk: float = 0.0
     """Weight of the quantile in the score, (1 - risk) · mean + risk · quantile of the tasks' regrets."""
     quantile: float = 0.95
-    """Which quantile."""
+    """The quantile in the score."""
     seed: int = 0
     """Seed of the imagined tasks."""
     block: int = 25

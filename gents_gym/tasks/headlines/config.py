@@ -35,9 +35,9 @@ class PrepareConfig:
     formality_label: str = "formal"
     """Label whose probability is the formality, if the score is a classifier."""
     train: float | None = None
-    """Share (below 1) or number of training headlines; none: 0.6, and 20,000 of 100,000 or more, as in the paper."""
+    """Share (below 1) or number of training headlines; none: 0.6, or 20,000 from 100,000 on, as in the paper."""
     validation: float | None = None
-    """Share or number of validation headlines; none: 0.15, and 10,000 of 100,000 or more."""
+    """Share or number of validation headlines; none: 0.15, or 10,000 from 100,000 headlines on."""
     seed: int = 0
     """Seed of the split."""
     about: str = ""
