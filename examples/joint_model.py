@@ -96,7 +96,7 @@ class PooledBelief:
         return Completion(imagined, table, None if rows is None else weights, None, t)
 
     def imagine(self, name, draws, end):
-        """Return the contexts up to the current one, and imagined ones behind them, (B, M, T', D)."""
+        """Return the contexts up to the current one, followed by imagined ones, (B, M, T', D)."""
         t, own = self.ledger.time, self.ledger.contexts[:, None]
         sources = Sources(n_bank=0, n_seen=t + 1, n_known=self.ledger.n_known, alpha=0.0)
         picks = -1 - CONTEXT_MODELS[name](sources, end - t - 1, draws, self.rngs)  # rows of the ledger, (B, M, n)

@@ -1,4 +1,4 @@
-"""Train stable-baselines3's PPO on the train split, save it, and evaluate it in the harness beside our agents.
+"""Train stable-baselines3's PPO on the train split, save it, and compare it with our agents in an evaluation.
 
 PPO without a memory cannot learn during a task: it plays what is best on average for these features and this context.
 """

@@ -1,4 +1,4 @@
-"""Train sb3-contrib's RecurrentPPO to learn during a task (RL²), and evaluate it in the harness beside our agents.
+"""Train sb3-contrib's RecurrentPPO to learn during a task (RL²), and compare it with our agents in an evaluation.
 
 `VectorPreviousStep` shows the network what it played and earned last, and the time; its LSTM is the memory.
 """

@@ -20,7 +20,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
 
 @pytest.fixture(autouse=True, scope="session")
 def sb3_logs(tmp_path_factory):
-    """Let stable-baselines3, which opens a folder per model, write where pytest cleans up."""
+    """Let stable-baselines3, which opens a folder per model, write into a folder that pytest cleans up."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SB3_LOGDIR", str(tmp_path_factory.mktemp("sb3")))
         yield

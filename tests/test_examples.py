@@ -61,7 +61,7 @@ def free_port():
 
 @contextlib.contextmanager
 def serving(store, environment):
-    """Run the server in a process of its own, and yield its address once it answers."""
+    """Run the server in its own process, and yield its address once it answers."""
     port = free_port()
     server = subprocess.Popen(
         [sys.executable, FOLDER / "serve.py", store, "--agent", "greedy", "--port", str(port)],

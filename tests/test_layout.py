@@ -1,4 +1,4 @@
-"""The folders read in the order in which data flows: who may import whom."""
+"""Tests that folders import each other only in the order in which data flows."""
 
 import ast
 import re
@@ -170,7 +170,7 @@ USABLE = {"load", "contexts", "ledger", "lookahead", "tuned", "distilled"}
 
 
 def probes(source):
-    """Yield where an agent's source asks what its model is, instead of asking the model."""
+    """Yield places where an agent's source checks what its model is, instead of asking the model."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gents_gym.models"):
             names = node.module.split(".")[2:] or [alias.name for alias in node.names]
@@ -220,7 +220,7 @@ def test_asking_other_things_is_no_probe():
 
 
 def test_playing_and_storing_draw_nothing():
-    """Only evaluation/pictures.py needs Matplotlib, and only who is asked to draw imports that."""
+    """Only evaluation/pictures.py needs Matplotlib, and only code that draws imports it."""
     drawing = set()
     for path in (ROOT / "evaluation").rglob("*.py"):
         for node in ast.parse(path.read_text()).body:  # not inside functions

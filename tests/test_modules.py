@@ -13,7 +13,7 @@ LIBRARY = "try:\n    import planted\nexcept ImportError:\n    planted = None\n"
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A folder to stand in, with the user's modules and a stray one; and a library's folder on the path."""
+    """A current folder with the user's modules and a stray one, and a library's folder on the path."""
     here, library = tmp_path / "here", tmp_path / "library"
     here.mkdir()
     library.mkdir()

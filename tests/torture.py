@@ -47,13 +47,13 @@ class Violation(Exception):  # noqa: N818
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """Return the bytes of all files but those that tell how long something took."""
+    """Return the bytes of all files except those that record times."""
     files = (path for path in folder.rglob("*") if path.is_file() and path.parent.name not in ("times", "tensorboard"))
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
-    """Start a command in a process group of its own."""
+    """Start a command in its own process group."""
     command = [sys.executable, "-m", "gents_gym.cli", *arguments, "--out", "out"]
     return subprocess.Popen(
         command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -62,7 +62,7 @@ def start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
 
 @contextlib.contextmanager
 def alarm(what: str) -> Iterator[None]:
-    """Raise where something runs without end."""
+    """Raise if something runs without end."""
 
     def stop(*_: object) -> None:
         raise Violation(f"{what} took more than {PATIENCE} s")

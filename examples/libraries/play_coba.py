@@ -11,7 +11,7 @@ from gents_gym.agents.per_task import PerTask
 
 
 class Coba:
-    """A coba learner for one task; actions are their features with their numbers one-hot behind them."""
+    """A coba learner for one task; actions are their features followed by their one-hot numbers."""
 
     def __init__(self, learner, **options):
         self.make, self.options = learner, options

@@ -1,4 +1,4 @@
-"""Plays the test split with what another library has trained, and prints what it earns beside a random player."""
+"""Plays the test split with a policy of another library, and compares its reward with a random player."""
 
 import importlib.metadata
 from collections.abc import Callable

@@ -126,4 +126,4 @@ def _largest_variance(tasks: Tasks, means: np.ndarray) -> np.ndarray:
 
 
 def _fail(name: str, done: str, expected: str, seen: str, advice: str) -> None:
-    raise breach(f"{name}: its tasks are not as they must be", done=done, expected=expected, seen=seen, advice=advice)
+    raise breach(f"{name}: its tasks are invalid", done=done, expected=expected, seen=seen, advice=advice)

@@ -54,7 +54,7 @@ NEEDED = {"per-task": {"agent": FirstAction}, "callable": {"function": FirstActi
 
 @pytest.fixture(scope="module", autouse=True)
 def saved_model(tmp_path_factory):
-    """A network that learned nothing, and a tiny model of stable-baselines3, where that is installed."""
+    """A network without training, and a tiny model of stable-baselines3 if that is installed."""
     NEEDED["distilled"] = {"path": str(save_untrained(tmp_path_factory.mktemp("distilled")))}
     if find_spec("stable_baselines3") is not None:
         from stable_baselines3 import PPO

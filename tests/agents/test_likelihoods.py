@@ -1,4 +1,4 @@
-"""Agents on outcomes that are not binary: who plays them, and what is refused before anything is played."""
+"""Tests agents on outcomes that are not binary: which agents play them, and what is refused before play."""
 
 import gymnasium as gym
 import numpy as np

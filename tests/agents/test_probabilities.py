@@ -1,4 +1,4 @@
-"""The probabilities that agents tell: by hand where there is a formula, and votes against what is played."""
+"""Tests the probabilities that agents report: formulas by hand, and votes against what is played."""
 
 import numpy as np
 import pytest

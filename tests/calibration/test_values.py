@@ -1,4 +1,4 @@
-"""Values of fitted policies against a slow version, and their positions where the posterior is nature's own."""
+"""Tests values of fitted policies against a slow version, and their positions if the posterior is exact."""
 
 from dataclasses import replace
 

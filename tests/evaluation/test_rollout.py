@@ -334,7 +334,7 @@ def test_what_was_played_is_recorded_whatever_the_agent_does_with_its_array_late
 
 
 class Curious(Random):
-    """Keeps what it is told."""
+    """Keeps what it receives."""
 
     def reset(self, info, rngs):
         self.info = info
@@ -410,7 +410,7 @@ def test_what_is_no_probability_is_refused():
 
 
 class Diary(Random):
-    """Random, and writes down what it is told."""
+    """Plays at random and records what it receives."""
 
     def reset(self, info, rngs):
         super().reset(info, rngs)
@@ -421,7 +421,7 @@ class Diary(Random):
 
 
 class Plain:
-    """An agent with the plain three verbs, which must not be reset where outcomes are late."""
+    """An agent with only the three basic methods, which must not be reset if outcomes are late."""
 
     resets = 0
 

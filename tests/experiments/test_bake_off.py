@@ -1,4 +1,4 @@
-"""The bake-off at its tiny scale: its page, its figure, and that it goes on where it was."""
+"""Tests the bake-off at its tiny scale: its page, its figure, and that it continues where it stopped."""
 
 import pytest
 

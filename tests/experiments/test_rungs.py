@@ -33,7 +33,7 @@ def test_each_rung_makes_its_own_change_and_no_other(setting):
 
 
 def test_the_ladder_ends_at_the_paper_preset():
-    """But for rates, batches and epochs, which the settings choose, and a first fit where there is no φ̂ to fit."""
+    """Except for rates, batches and epochs, which the settings choose, and a first fit if there is no φ̂ to fit."""
     for setting, last in (("synthetic", "scheduled"), ("news", "small")):
         place, _ = rungs(setting)
         config, _ = plan_training(f"out/{setting}-literal-{last}", place, PAPER)

@@ -370,7 +370,7 @@ def test_categorical_tables_are_draws_of_polya_s_urn():
 
 
 def test_several_draws_are_a_prefix_of_more():
-    """Tables of a task come one after the other from its generator."""
+    """Tables of a task come from its generator, one at a time."""
     for contexts in ("bank", "seen"):
         few, many = pair()[0], pair()[0]
         context = play((few, many), 3)

@@ -13,7 +13,7 @@ SETTING = Synthetic(outcomes="gaussian")
 
 
 class Shy:
-    """The exact model without the means that it could tell."""
+    """The exact model without the means that it could return."""
 
     def __init__(self, model):
         self.model, self.likelihood = model, model.likelihood

@@ -16,7 +16,7 @@ EXACT = "synthetic(outcomes=gaussian, n_actions=4, horizon=30, context_spread=0.
 
 
 def statistics(tasks):
-    """Return numbers of each task that tell distributions apart, (B, n)."""
+    """Return numbers of each task that distinguish distributions, (B, n)."""
     y, m, x, z = tasks.outcomes, tasks.means, tasks.contexts, tasks.action_features
     column = y.mean(axis=1)  # (B, A)
     parts = [

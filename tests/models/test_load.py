@@ -79,7 +79,7 @@ INFO = TaskInfo(np.zeros((2, 3, 2), np.float32), 3, 5, 8)
 
 @pytest.fixture
 def theirs(tmp_path, monkeypatch):
-    """A module of somebody else's, in the folder one stands in."""
+    """Another user's module, in the current folder."""
     (tmp_path / "their_kind.py").write_text(THEIR_MODULE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

@@ -34,7 +34,7 @@ def plain(mean, covariance, rows):
 
 
 def after_binary(mean, covariance, row, count):
-    """Yield the probability of each case after so many observations in the row, with the moments then."""
+    """Yield the probability of each case after this many observations in the row, with the moments then."""
     direction = covariance @ row
     spread = row @ direction
     shrink = 1 / np.sqrt(1 + np.pi * spread / 8)

@@ -102,7 +102,7 @@ def test_log_marginal_is_the_grids_and_its_error_is_what_repetitions_show():
 
 
 def test_draws_are_those_of_a_long_random_walk():
-    """Two categories beside the first, an intercept and two slopes: six coefficients."""
+    """Two categories besides the first, an intercept and two slopes: six coefficients."""
     rng = np.random.default_rng(0)
     mean, scale = rng.normal(size=6), 0.3 + rng.random(6)
     contexts, y = rng.normal(size=(25, 2)).astype(np.float32), rng.integers(3, size=25)

@@ -1,4 +1,4 @@
-"""Student proposals against quadrature: marginal likelihoods, and where chains end."""
+"""Tests Student proposals against quadrature: marginal likelihoods, and the ends of chains."""
 
 import numpy as np
 import pytest

@@ -50,7 +50,7 @@ class Known:
 
 
 def rewards_of(played, rewards, groups, epsilon):
-    """Mean rewards of the rows for each of K candidates (K, P), -inf where the constraint breaks."""
+    """Mean rewards of the rows for each of K candidates (K, P), -inf if the constraint is broken."""
     taken = rewards[np.arange(len(rewards)), played]  # (K, P)
     chosen = played[..., None] == np.arange(rewards.shape[1])
     gap = np.abs(chosen[:, groups == 1].mean(axis=1) - chosen[:, groups == 2].mean(axis=1)).max(axis=1)

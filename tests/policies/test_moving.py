@@ -18,7 +18,7 @@ def tables():
 
 
 def expand(x, degree):
-    """X, and products of (1, X) with Legendre polynomials of the time, one after the other."""
+    """X, followed by products of (1, X) with Legendre polynomials of the time."""
     time, rows = 2 * x[:, -1] - 1, np.column_stack([np.ones(len(x)), x[:, :-1]])
     bends = [legval(time, np.eye(degree + 1)[j])[:, None] * rows for j in range(1, degree + 1)]
     return np.column_stack([x[:, :-1], *bends])

@@ -47,7 +47,7 @@ def results(played, tmp_path):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Figures that take no time; they tell what they are of."""
+    """Fast figures that say what they show."""
     for name in ("draw_regret", "draw_distribution"):
         monkeypatch.setattr(report, name, lambda records, env, form, *_: repr((env, form, *records)).encode())
 

@@ -34,7 +34,7 @@ def test_tasks_begin_as_the_synthetic_ones(drift):
 
 @pytest.mark.parametrize("drift", ["walk", "jump"])
 def test_coefficients_have_the_priors_spread_and_fade_at_the_rate(drift):
-    """With constant contexts of 0 a mean is the intercept, of variance 1 where Z counts for nothing."""
+    """With constant contexts of 0 a mean is the intercept, which has variance 1 if Z has no effect."""
     options = {"outcomes": "gaussian", "drift": drift, "rate": 0.05, "n_actions": 50, "context_spread": 0.0}
     tasks = make_tasks("drifting", horizon=T, **options).sample(1, range(200))
     truth = make_tasks("drifting", **options).truth

@@ -117,7 +117,7 @@ class UnfinishedBusiness(Honest):
 
 
 class KeepsItsRoom(Honest):
-    """Clears its counts only where their number changes."""
+    """Clears its counts only if their number changes."""
 
     sums = np.zeros((0, 0))
 
@@ -307,7 +307,7 @@ class NeedsTheHorizon(Honest):
 
 
 class KeepsItsSizes(Honest):
-    """Makes room once, for as many actions as it first meets."""
+    """Allocates once, for the number of actions that it sees first."""
 
     room = None
 
@@ -386,7 +386,7 @@ class ForgetsLateOutcomes(LateHonest):
 
 
 class TakesTheLatestAction(LateHonest):
-    """Right where outcomes are in time: by slot, and so otherwise beside other tasks."""
+    """Correct if outcomes are in time; late ones are assigned by slot, so it plays differently next to other tasks."""
 
     def observe_late(self, feedback):
         action = self.acted[-1]
@@ -515,7 +515,7 @@ def test_an_agent_may_refuse_what_it_is_not_made_for(agent):
 
 
 class SeeksDoubt(Honest):
-    """Plays where rewards vary most; 1 - R varies as R does."""
+    """Plays actions whose rewards vary most; 1 - R varies as R does."""
 
     def act(self, context):
         mean = (self.sums + 0.5) / self.counts

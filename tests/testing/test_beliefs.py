@@ -484,7 +484,7 @@ class PastFromThePrior(SoundBelief):
 
 
 class NotAutoregressive(SoundBelief):
-    """A type of its own for every row."""
+    """A separate type for every row."""
 
     def draw(self, imagined):
         rows = np.split(imagined, imagined.shape[2], axis=2)

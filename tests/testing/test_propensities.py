@@ -1,4 +1,4 @@
-"""Planted defects in the probabilities that an agent tells are found, and honest agents pass."""
+"""Tests that planted defects in an agent's probabilities are found, and that honest agents pass."""
 
 import re
 

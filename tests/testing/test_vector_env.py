@@ -264,7 +264,7 @@ class OneTaskForEver(Honest):
 
 
 class ReseedsItself(Honest):
-    """Makes its generator anew in every reset, without a seed too."""
+    """Makes its generator again in every reset, also without a seed."""
 
     def reset(self, *, seed=None, options=None):
         seed = int(np.random.default_rng(seed).integers(2**32)) if seed is None else seed
@@ -546,7 +546,7 @@ def test_contexts_may_be_zeros():
 
 @dataclass
 class Coins:
-    """Coins without contexts or features, of which the table tells little; or coins of one small chance."""
+    """Coins without contexts or features, whose table reveals little; or coins with one small probability."""
 
     horizon: int
     chance: float | None = None

@@ -1,4 +1,4 @@
-"""Bounds beside measured regret, and models that fit."""
+"""Tests the bounds and measured regret, and that models fit."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Priors and coefficients from rows of many actions, against the ones behind the rows."""
+"""Tests priors and coefficients fitted to rows of many actions against the true ones."""
 
 import numpy as np
 import pytest

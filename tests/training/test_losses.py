@@ -1,4 +1,4 @@
-"""Losses beside the exact twin of the news setting, and the share of a distance that a model closes."""
+"""Tests losses against the exact twin of the news setting, and the share of a gap that a model closes."""
 
 from dataclasses import replace
 

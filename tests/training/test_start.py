@@ -1,4 +1,4 @@
-"""Where training begins, of every kind of outcomes, and where it ends from there."""
+"""Tests where training starts for every kind of outcomes, and where it ends."""
 
 import numpy as np
 import pytest
@@ -85,7 +85,7 @@ def test_a_categorical_filter_learns_from_its_start():
 
 
 def test_the_unit_of_outcomes_does_not_matter():
-    """Dollars in place of cents: the same model, and the same loss but for the unit."""
+    """Dollars instead of cents give the same model, and the same loss except for the unit."""
     cents = drawn("gaussian", 100, 20)
     dollars = RowSets(cents.action_features, cents.contexts, cents.outcomes / 100 + 7, cents.offsets)
     config = preset_config("filter", epochs=1, batch=50, horizon=20, choose=False)

@@ -20,7 +20,7 @@ def files(folder):
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-    """A whole run, and what it told of its progress."""
+    """A whole run, and the progress that it reported."""
     told, folder = [], tmp_path_factory.mktemp("tuned")
     entry, path = tune(CONFIG, folder, workers=1, on_progress=told.append)
     return entry, path, told

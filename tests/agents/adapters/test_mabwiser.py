@@ -16,7 +16,7 @@ def envs(num_envs=4, horizon=60, **config):
 
 @pytest.mark.parametrize("intercept", [False, True])
 def test_linucb_plays_as_ours_does(intercept):
-    """Both pick the lowest number among equals, so they part where two bounds differ by rounding alone."""
+    """Both pick the lowest number among equals, so they differ only if two bounds differ by rounding."""
     theirs = rollout(envs(), make_agent(f"mabwiser(policy=linucb, alpha=0.1, intercept={intercept})"))
     ours = rollout(envs(), make_agent("linucb", alpha=0.1, intercept=intercept))
     assert np.array_equal(theirs.actions, ours.actions)

@@ -77,7 +77,7 @@ def test_bad_arguments(args, message, tmp_path, monkeypatch):
 
 
 def test_arguments_that_would_wait_or_end_the_process_are_among_those():
-    """They are not handed to Vowpal Wabbit here, lest a test hang."""
+    """They are not passed to Vowpal Wabbit here, because a test might hang."""
     assert all(
         REFUSED.fullmatch(arg) for arg in ("--daemon", "--help", "-h", "--version", "--passes=2", "--data", "-d")
     )

@@ -1,4 +1,4 @@
-"""The bundled corpus keeps what its page promises, and damage is told by name."""
+"""Tests that the bundled corpus is as its page says, and that damaged files are named."""
 
 import json
 import os
