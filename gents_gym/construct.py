@@ -39,7 +39,7 @@ def make_agent(agent: str, /, **options: Any) -> Agent:
 
 
 def check_is_agent(name: str, agent: Any) -> Any:
-    """Return the agent, or raise unless it has the three verbs of one that plays B tasks at once."""
+    """Return the agent, or raise unless it has the three methods of an agent that plays B tasks at once."""
     lacking = [verb for verb in ("reset", "act", "observe") if not callable(getattr(agent, verb, None))]
     if lacking:
         one = "one that plays a single task, by act(observation) alone: per-task(agent=...), or PerTask(MyAgent)"

@@ -47,7 +47,7 @@ class Meter:
         self._progress, self._log = progress, LineLog(progress.disable)
         self._bar = progress.add_task("starting", total=1.0)
         self._text, self._share, self._began = "starting", 0.0, time.monotonic()
-        self._first: tuple[float, float] | None = None  # time and share when the first part was done; start-up does not count
+        self._first: tuple[float, float] | None = None  # time and share after the first part; start-up does not count
 
     def show(self, text: str, share: float | None = None) -> None:
         """Update the current activity and the share of the work done."""
