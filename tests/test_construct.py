@@ -39,13 +39,13 @@ def test_agents_by_id_options_and_class():
         ("subprocess:run(args=['touch', 'pwned'])", "it must be in a module outside the standard library"),
         (
             "gents_gym.files:write_whole(path=pwned, data=b'x')",
-            "must name a class, or a function of yours, got <function",
+            "must name a class, or your own function, got <function",
         ),
         (
             "gents_gym.evaluation.grid:Cell",
             "agent 'gents_gym.evaluation.grid:Cell' must be a class with act, got <class",
         ),
-        ("gents_gym.agents.lints:LinTS.act", "must name a class, or a function of yours"),
+        ("gents_gym.agents.lints:LinTS.act", "must name a class, or your own function"),
     ],
 )
 def test_bad_agents(spec, message):
