@@ -186,10 +186,11 @@ def fitting_model(name: str | Path, info: TaskInfo) -> tuple[Path, SequenceModel
         if own == sizes and model.likelihood == info.likelihood and not (timeless and model.ordered):
             return folder, model
         known.append(f"{folder.name} has {own[0]} and {own[1]}, {model.likelihood} outcomes")
+    found = known[0] if len(known) == 1 else f"{known[0]}, and {len(known) - 1} more of {name!r} do not fit either"
     raise InputError(
         f"model must be trained on tasks with {sizes[0]} action features, contexts of {sizes[1]} entries and "
-        f"{info.likelihood} outcomes; {'; '.join(known)}: "
-        f"train one with `gents-gym train` and name its folder, or name {UNTRAINED!r}"
+        f"{info.likelihood} outcomes; {found}: "
+        f"train one with `gents-gym train --env ENV --out FOLDER` and name its folder, or name {UNTRAINED!r}"
     )
 
 

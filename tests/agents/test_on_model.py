@@ -135,12 +135,12 @@ CASES = [
     (
         BINARY,
         "ts-gen(model=mine:Loses)",
-        "answer append for 10 actions with contexts of 5 entries, got KeyError: 'b'",
+        "support append for 10 actions with contexts of 5 entries, got KeyError: 'b'",
     ),
     (
         BINARY,
         "ts-gen(model=mine:Fails)",
-        "answer append for 10 actions with contexts of 5 entries, got TypeError",
+        "support append for 10 actions with contexts of 5 entries, got TypeError",
     ),
     (BINARY, "ts-gen(model=mine:SmallBank)", "the model's bank must have shape (n, D), got (4, 3)"),
     (BINARY, "greedy(model=mine:Believes)", "the model's begin must return a belief with expected, variance, "),
