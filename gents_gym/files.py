@@ -146,7 +146,7 @@ def held(name: str, folder: Path) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(descriptor)
-        raise InputError(f"{name} must have one writer at a time, got '{folder}', which another is filling") from error
+        raise InputError(f"{name} must have one writer at a time, got '{folder}', which another has open") from error
     except OSError:  # a file system without locks
         pass
     try:

@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from gents_gym.agents.live import Live, same_live
+from gents_gym.agents.available import Available, same_available
 
 Found = TypeVar("Found")
 DEFAULT_VOTES = 32  # decisions that a vote share is estimated from, the played one included
@@ -20,22 +20,22 @@ class Ahead(Generic[Found]):
     def __init__(self, find: Callable[..., Found]) -> None:
         """Take the function that finds it from contexts (B, D), and from live actions if only some are available."""
         self._find = find
-        self._kept: tuple[np.ndarray, Live | None, Found] | None = None  # contexts, live actions, what was found
+        self._kept: tuple[np.ndarray, Available | None, Found] | None = None  # contexts, live actions, what was found
 
-    def look(self, context: np.ndarray, live: Live | None = None) -> Found:
+    def look(self, context: np.ndarray, live: Available | None = None) -> Found:
         """Return the basis of the next decision, and keep it for ``act``."""
         kept = self._kept
-        if kept is None or not np.array_equal(context, kept[0]) or not same_live(live, kept[1]):
+        if kept is None or not np.array_equal(context, kept[0]) or not same_available(live, kept[1]):
             self._kept = kept = np.array(context), live, self._ask(context, live)
         return kept[2]
 
-    def take(self, context: np.ndarray, live: Live | None = None) -> Found:
+    def take(self, context: np.ndarray, live: Available | None = None) -> Found:
         """Return it for ``act``, and forget it: the next decision may have the same contexts."""
         found = self._ask(context, live) if self._kept is None else self.look(context, live)
         self._kept = None
         return found
 
-    def _ask(self, context: np.ndarray, live: Live | None) -> Found:
+    def _ask(self, context: np.ndarray, live: Available | None) -> Found:
         return self._find(context) if live is None else self._find(context, live)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from scipy.special import betaincinv, ndtri
 
 from gents_gym.agents.ahead import Ahead
+from gents_gym.agents.available import Available, find_available
 from gents_gym.agents.base import Resettable
-from gents_gym.agents.live import Live, find_live
 from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
 from gents_gym.agents.ties import Chooser, check_ties
 from gents_gym.checks import InputError, check_array, check_number
@@ -69,7 +69,7 @@ class BayesUCB(Resettable):
         self._range = None if support is None else np.asarray(info.reward_fn(support), np.float64)
         self._left = info.horizon or 0  # decisions left, the current one included
 
-    def scores(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+    def scores(self, context: np.ndarray, live: Available | None = None) -> np.ndarray:
         """Return quantiles of the mean rewards, (B, D) to (B, A), or for the live actions, (B, n)."""
         mean, variance = self._held.expected(context, live), self._held.variance(context, live)
         if variance is None:
@@ -86,12 +86,12 @@ class BayesUCB(Resettable):
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,) with the highest quantile."""
-        live = find_live(available, self._info)
+        live = find_available(available, self._info)
         return self._held.acts(context, self._choose(self._scores.take(context, live), live))
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return probability 1 for the action with the highest quantile, (B, D) to (B, A)."""
-        live = find_live(available, self._info)
+        live = find_available(available, self._info)
         return self._choose.probabilities(self._scores.look(context, live), live)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from gents_gym.agents.ahead import Ahead, draw_actions
+from gents_gym.agents.available import Available, find_available, spread
 from gents_gym.agents.base import Resettable
-from gents_gym.agents.live import Live, find_live, spread
 from gents_gym.agents.on_model import BeliefHolder, first_task
 from gents_gym.checks import InputError, check_rngs
 from gents_gym.models.distilled import load_network, network_files, summarise
@@ -62,13 +62,13 @@ class Distilled(Resettable):
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return actions (B,) drawn from the probabilities."""
-        live = find_live(available, self._info)
+        live = find_available(available, self._info)
         column = draw_actions(self._chances.take(context, live), self._uniform.next()[:, 0])
         return self._held.acts(context, column if live is None else live.at(column))
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the network's probabilities, (B, D) to (B, A)."""
-        live = find_live(available, self._info)
+        live = find_available(available, self._info)
         return spread(self._chances.look(context, live), live)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
@@ -81,7 +81,7 @@ class Distilled(Resettable):
         self._held.observe_late(feedback)
         self._left = max(self._left - 1, 1)
 
-    def _predict(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+    def _predict(self, context: np.ndarray, live: Available | None = None) -> np.ndarray:
         config, mean = self._network.config, self._held.expected(context, live)
         variance = self._held.variance(context, live) if config.variance else None
         if config.variance and variance is None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from gents_gym.agents.ahead import Ahead, one_hot
-from gents_gym.agents.live import Live, counts_of, pick_best
+from gents_gym.agents.available import Available, counts_of, pick_best
 from gents_gym.checks import check_rngs
 from gents_gym.randomness import Draws
 
@@ -24,11 +24,11 @@ class DrawnBest:
         self._others = Draws([rng.spawn(1)[0] for rng in rngs], "standard_normal", (votes - 1) * n_actions, ahead=1)
         self._decision = Ahead(self._decide)
 
-    def act(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+    def act(self, context: np.ndarray, live: Available | None = None) -> np.ndarray:
         """Return the actions (B,) with the highest drawn reward."""
         return self._decision.take(context, live)[0]
 
-    def probabilities(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+    def probabilities(self, context: np.ndarray, live: Available | None = None) -> np.ndarray:
         """Return the share of draws under which each action is best, the played draw included, (B, D) to (B, A)."""
         played, mean, deviation = self._decision.look(context, live)
         noise = self._noise(live)  # (B, M-1, n)
@@ -42,7 +42,7 @@ class DrawnBest:
         votes = (best[..., None] == np.arange(n_actions)).sum(axis=1) + one_hot(played, n_actions)  # (B, A)
         return np.asarray(votes / (self._shape[1] + 1))
 
-    def _noise(self, live: Live | None) -> np.ndarray:
+    def _noise(self, live: Available | None) -> np.ndarray:
         """Return normal numbers for the votes that are not played, (B, M-1, A) or (B, M-1, n)."""
         if live is None:
             return self._others.next().reshape(self._shape)
@@ -51,6 +51,6 @@ class DrawnBest:
         place = np.minimum(first + np.arange(live.actions.shape[1]), found.shape[1] - 1)  # (B, M-1, n)
         return np.take_along_axis(found, place.reshape(len(found), -1), axis=1).reshape(place.shape)
 
-    def _decide(self, context: np.ndarray, live: Live | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _decide(self, context: np.ndarray, live: Available | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         mean, deviation = self._predict(context) if live is None else self._predict(context, live)
         return pick_best(mean + deviation * self._normal.next(counts_of(live)), live), mean, deviation

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from gents_gym.agents.available import Available
 from gents_gym.agents.linear import LinearPosterior, LinearPrior
-from gents_gym.agents.live import Live
 from gents_gym.types import TaskInfo
 
 Row = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # tasks, features, actions and rewards of n rows
@@ -39,7 +39,7 @@ class ForgettingPosterior:
         self._products = np.zeros((len(info), info.n_actions, size))  # Σ γⁿ x R(y)/σ²
         self._rows: deque[list[Row]] = deque()  # the rows in the window, by decision
 
-    def predict(self, features: np.ndarray, live: Live | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def predict(self, features: np.ndarray, live: Available | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean and standard deviation of x·β, (B, K) to (B, A) each, or for the live actions, (B, n)."""
         x = np.ascontiguousarray(features)
         at: Any = ... if live is None else (self._tasks[:, None], live.actions)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gents_gym.agents.available import Available, find_available
 from gents_gym.agents.base import Resettable
-from gents_gym.agents.live import Live, find_live
 from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
 from gents_gym.agents.ties import Chooser, check_ties
 from gents_gym.checks import InputError, check_integer, check_memory, check_number
@@ -77,10 +77,10 @@ class GenKG(Resettable):
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,) with the highest score."""
-        live = find_live(available, self._info)
+        live = find_available(available, self._info)
         return self._held.acts(context, self._choose(self.scores(context, live), live))
 
-    def scores(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+    def scores(self, context: np.ndarray, live: Available | None = None) -> np.ndarray:
         """Return the scores, (B, D) to (B, A), or for the live actions, (B, n), as if no other actions would appear."""
         expected, left = self._held.expected(context, live), self._left()
         if self.c == 0 or left < 2:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from gents_gym.agents.ahead import Ahead
+from gents_gym.agents.available import Available, counts_of, even_chances, find_available, pick_any, pick_best, spread
 from gents_gym.agents.base import Resettable
-from gents_gym.agents.live import Live, counts_of, even_chances, find_live, pick_any, pick_best, spread
 from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
 from gents_gym.agents.ties import Chooser, check_ties
 from gents_gym.checks import InputError, check_number, check_rngs
@@ -42,13 +42,13 @@ class Greedy(Resettable):
         self._choose = Chooser(self.ties, rngs, info.n_actions)
         self._scores = Ahead(self.scores)
 
-    def scores(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+    def scores(self, context: np.ndarray, live: Available | None = None) -> np.ndarray:
         """Return the predicted mean rewards, (B, D) to (B, A), or for the live actions, (B, n)."""
         return self._held.expected(context, live)
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,) with the highest prediction."""
-        live = find_live(available, self._info)
+        live = find_available(available, self._info)
         return self.acts(context, self._choose(self._scores.take(context, live), live))
 
     def acts(self, context: np.ndarray, action: np.ndarray) -> np.ndarray:
@@ -57,7 +57,7 @@ class Greedy(Resettable):
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return probability 1 for the action with the highest prediction, (B, D) to (B, A)."""
-        live = find_live(available, self._info)
+        live = find_available(available, self._info)
         return self._choose.probabilities(self._scores.look(context, live), live)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
@@ -97,14 +97,14 @@ class EpsilonGreedy(Resettable):
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,)."""
         explore, which = self._coins.take(context).T
-        anything = pick_any(which, find_live(available, self._info), self._info.n_actions)
+        anything = pick_any(which, find_available(available, self._info), self._info.n_actions)
         action = np.where(explore < self.epsilon, anything, self._greedy.act(context, available))
         return self._greedy.acts(context, action)
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return ε/A for every action, plus 1 - ε for the greedy one, (B, D) to (B, A)."""
         self._coins.look(context)  # first, as in act, because a model's predictions may draw from the same generators
-        uniform = even_chances(find_live(available, self._info), self._info)
+        uniform = even_chances(find_available(available, self._info), self._info)
         return self.epsilon * uniform + (1 - self.epsilon) * self._greedy.probabilities(context, available)
 
     def _toss(self, context: np.ndarray) -> np.ndarray:
@@ -144,13 +144,13 @@ class Softmax(Resettable):
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,): the argmax of prediction plus temperature times Gumbel noise is a softmax draw."""
-        live = find_live(available, self._info)
+        live = find_available(available, self._info)
         scores = self._scores.take(context, live) + self.temperature * self._gumbel.next(counts_of(live))
         return self._greedy.acts(context, pick_best(scores, live))
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the softmax of the predictions over the temperature, (B, D) to (B, A)."""
-        live = find_live(available, self._info)
+        live = find_available(available, self._info)
         scores = self._scores.look(context, live)
         scores = scores if live is None else live.mask(scores)
         weights = np.exp((scores - scores.max(axis=1, keepdims=True)) / self.temperature)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gents_gym.agents.ahead import Ahead, draw_actions
+from gents_gym.agents.available import Available, find_available, spread
 from gents_gym.agents.base import Resettable
-from gents_gym.agents.live import Live, find_live, spread
 from gents_gym.agents.on_model import DEFAULT_MODEL
 from gents_gym.agents.ts_gen import TSGen
 from gents_gym.checks import check_integer, check_rngs
@@ -56,13 +56,13 @@ class IDS(Resettable):
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,)."""
-        live = find_live(available, self._info)
+        live = find_available(available, self._info)
         column = draw_actions(self._mixture.take(context, live), self._uniform.next()[:, 0])
         return self._sampler.acts(context, column if live is None else live.at(column))
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the distribution that the action is drawn from, given the tables, (B, D) to (B, A)."""
-        live = find_live(available, self._info)
+        live = find_available(available, self._info)
         return spread(self._mixture.look(context, live).copy(), live)  # a copy: act draws from the original
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
@@ -73,7 +73,7 @@ class IDS(Resettable):
         """Update the model with the played actions and the outcomes that arrived."""
         self._sampler.observe_late(feedback)
 
-    def _mix(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+    def _mix(self, context: np.ndarray, live: Available | None = None) -> np.ndarray:
         scores = self._sampler.sample_scores(context, live)  # (B, M, A) or (B, M, n)
         if live is None:
             return least_ratio(*regret_and_information(scores))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.agents.live import Live
+from gents_gym.agents.available import Available
 from gents_gym.checks import InputError, check_actions, check_array, check_integer
 from gents_gym.types import ActionRows, TaskInfo
 
@@ -130,7 +130,7 @@ class LinearPosterior:
         self._covariance = np.tile(prior.covariance, (len(info), info.n_actions, 1, 1))  # (B, A, K, K)
         self._flat = self._covariance.reshape(len(info), info.n_actions, size * size)  # a view of the same numbers
 
-    def predict(self, features: np.ndarray, live: Live | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def predict(self, features: np.ndarray, live: Available | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and standard deviation of x·β for every action, (B, A) each, or for the live ones, (B, n).
 
         Args:

@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 
 from gents_gym.agents.ahead import DEFAULT_VOTES
+from gents_gym.agents.available import Available, find_available
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.drawn import DrawnBest
 from gents_gym.agents.forgetting import make_posterior
@@ -19,7 +20,6 @@ from gents_gym.agents.linear import (
     choose_prior,
     fit_prior,
 )
-from gents_gym.agents.live import Live, find_live
 from gents_gym.checks import check_choice, check_flag, check_integer, check_number, check_rngs
 from gents_gym.types import ActionRows, Feedback, TaskInfo
 
@@ -64,11 +64,11 @@ class LinTS(Resettable):
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,) with the highest drawn reward."""
-        return self._open.acts(context, self._best.act(context, find_live(available, self._info)))
+        return self._open.acts(context, self._best.act(context, find_available(available, self._info)))
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the vote share of each action over ``votes`` draws, (B, D) to (B, A)."""
-        return self._best.probabilities(context, find_live(available, self._info))
+        return self._best.probabilities(context, find_available(available, self._info))
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Update the played actions' posteriors."""
@@ -83,5 +83,5 @@ class LinTS(Resettable):
         for task, context, action, outcome in self._open.arrive(feedback):
             self._posterior.update(self._features.map(context), action, outcome, task)
 
-    def _predict(self, context: np.ndarray, live: Live | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def _predict(self, context: np.ndarray, live: Available | None = None) -> tuple[np.ndarray, np.ndarray]:
         return self._posterior.predict(self._features(context), live)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gents_gym.agents.ahead import Ahead
+from gents_gym.agents.available import Available, find_available
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.forgetting import make_posterior
 from gents_gym.agents.late import OpenDecisions
 from gents_gym.agents.linear import ContextFeatures, LinearPrior, check_observed
-from gents_gym.agents.live import Live, find_live
 from gents_gym.agents.ties import Chooser, check_ties
 from gents_gym.checks import InputError, check_flag, check_number
 from gents_gym.types import Feedback, TaskInfo
@@ -45,19 +45,19 @@ class LinUCB(Resettable):
         self._choose = Chooser(self.ties, rngs, info.n_actions)
         self._scores = Ahead(self.scores)
 
-    def scores(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+    def scores(self, context: np.ndarray, live: Available | None = None) -> np.ndarray:
         """Return the upper confidence bounds, (B, D) to (B, A), or for the live actions, (B, n)."""
         mean, deviation = self._posterior.predict(self._features(context), live)
         return mean + self.alpha * deviation
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,) with the highest bound."""
-        live = find_live(available, self._info)
+        live = find_available(available, self._info)
         return self._open.acts(context, self._choose(self._scores.take(context, live), live))
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return probability 1 for the action with the highest bound, (B, D) to (B, A)."""
-        live = find_live(available, self._info)
+        live = find_available(available, self._info)
         return self._choose.probabilities(self._scores.look(context, live), live)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:

@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 
 from gents_gym.agents.ahead import DEFAULT_VOTES
+from gents_gym.agents.available import Available, find_available
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.drawn import DrawnBest
 from gents_gym.agents.late import OpenDecisions
 from gents_gym.agents.linear import FeatureMap, LinearPosterior, LinearPrior, check_observed, choose_prior, fit_prior
-from gents_gym.agents.live import Live, find_live
 from gents_gym.agents.on_model import first_task
 from gents_gym.checks import InputError, check_array, check_choice, check_integer, check_number, check_rngs
 from gents_gym.likelihoods import BERNOULLI
@@ -77,11 +77,11 @@ class NeuralLinearTS(Resettable):
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,) with the highest drawn reward."""
-        return self._open.acts(context, self._best.act(context, find_live(available, self._info)))
+        return self._open.acts(context, self._best.act(context, find_available(available, self._info)))
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the vote share of each action over ``votes`` draws, (B, D) to (B, A)."""
-        return self._best.probabilities(context, find_live(available, self._info))
+        return self._best.probabilities(context, find_available(available, self._info))
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Update the played actions' posteriors."""
@@ -98,7 +98,7 @@ class NeuralLinearTS(Resettable):
         played = self._info.action_features[task, action]  # (n, F)
         self._posterior.update(self._features(played, context), action, outcome, task)
 
-    def _predict(self, context: np.ndarray, live: Live | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def _predict(self, context: np.ndarray, live: Available | None = None) -> tuple[np.ndarray, np.ndarray]:
         z = self._info.action_features
         z = z if live is None else z[np.arange(len(z))[:, None], live.actions]  # (B, n, F)
         return self._posterior.predict(self._features(z, self._check(context)[:, None]), live)

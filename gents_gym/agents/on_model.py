@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from gents_gym.agents.available import Available
 from gents_gym.agents.late import LastAct
-from gents_gym.agents.live import Live
 from gents_gym.checks import check_array
 from gents_gym.models.load import begin_belief
 from gents_gym.types import Feedback, TaskInfo
@@ -28,7 +28,7 @@ class BeliefHolder:
         self._tasks, self._n_actions = np.arange(len(info)), info.n_actions
         self._time, self._acted = 0, LastAct()
 
-    def expected(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+    def expected(self, context: np.ndarray, live: Available | None = None) -> np.ndarray:
         """Return the mean rewards that the model expects, (B, D) to (B, A), or for the live actions, (B, n)."""
         if live is None:
             found, shape = self.belief.expected(context), (len(self._tasks), self._n_actions)
@@ -36,7 +36,7 @@ class BeliefHolder:
             found, shape = self.belief.expected(context, live.actions), live.actions.shape
         return check_array("what the model expects", found, "(B, A)", shape, np.float64, per_task=1)
 
-    def variance(self, context: np.ndarray, live: Live | None = None) -> np.ndarray | None:
+    def variance(self, context: np.ndarray, live: Available | None = None) -> np.ndarray | None:
         """Return the variance of those means, in the same shapes; None if the model has none."""
         return self.belief.variance(context) if live is None else self.belief.variance(context, live.actions)
 

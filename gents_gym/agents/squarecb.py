@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from gents_gym.agents.ahead import Ahead, draw_actions
+from gents_gym.agents.available import Available, find_available, spread
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.greedy import Greedy
-from gents_gym.agents.live import Live, find_live, spread
 from gents_gym.agents.on_model import DEFAULT_MODEL
 from gents_gym.checks import check_number, check_rngs
 from gents_gym.randomness import Draws
@@ -49,7 +49,7 @@ class SquareCB(Resettable):
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,)."""
-        live = find_live(available, self._info)
+        live = find_available(available, self._info)
         chances = self._weigh(self._scores.take(context, live), live)
         self._decision += 1
         column = draw_actions(chances, self._uniform.next()[:, 0])
@@ -57,7 +57,7 @@ class SquareCB(Resettable):
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the inverse-gap weights, (B, D) to (B, A)."""
-        live = find_live(available, self._info)
+        live = find_available(available, self._info)
         return spread(self._weigh(self._scores.look(context, live), live), live)
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
@@ -68,12 +68,12 @@ class SquareCB(Resettable):
         """Update the model with the played actions and the outcomes that arrived."""
         self._greedy.observe_late(feedback)
 
-    def _weigh(self, scores: np.ndarray, live: Live | None) -> np.ndarray:
+    def _weigh(self, scores: np.ndarray, live: Available | None) -> np.ndarray:
         gamma = self.gamma * self._decision**self.growth
         return inverse_gap_weights(scores, gamma) if live is None else weigh_live(scores, gamma, live)
 
 
-def weigh_live(scores: np.ndarray, gamma: float, live: Live) -> np.ndarray:
+def weigh_live(scores: np.ndarray, gamma: float, live: Available) -> np.ndarray:
     """Return SquareCB's probabilities of the live actions, (B, n) to (B, n); 0 for pads."""
     is_live = np.arange(scores.shape[1]) < live.counts[:, None]
     lowest = np.where(is_live, scores, live.mask(scores).max(axis=1, keepdims=True))  # finite; pads are never the best

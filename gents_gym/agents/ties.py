@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gents_gym.agents.ahead import one_hot
-from gents_gym.agents.live import Live, counts_of, pick_best, spread
+from gents_gym.agents.available import Available, counts_of, pick_best, spread
 from gents_gym.checks import check_choice, check_rngs
 from gents_gym.randomness import Draws
 
@@ -33,15 +33,15 @@ class Chooser:
             self._uniform = Draws(children, "random", n_actions)
             self._others = Draws([child.spawn(1)[0] for child in children], "random", n_actions)
 
-    def __call__(self, scores: np.ndarray, live: Live | None = None) -> np.ndarray:
+    def __call__(self, scores: np.ndarray, live: Available | None = None) -> np.ndarray:
         """Return the actions (B,) with the highest scores: (B, A), or (B, n) for the live ones."""
         return _pick(scores, self._uniform, live)
 
-    def vote(self, scores: np.ndarray, live: Live | None = None) -> np.ndarray:
+    def vote(self, scores: np.ndarray, live: Available | None = None) -> np.ndarray:
         """Return a pick that is not played, one-hot, (B, A); the played picks stay the same."""
         return one_hot(_pick(scores, self._others, live), scores.shape[1] if live is None else live.n_actions)
 
-    def probabilities(self, scores: np.ndarray, live: Live | None = None) -> np.ndarray:
+    def probabilities(self, scores: np.ndarray, live: Available | None = None) -> np.ndarray:
         """Return the probability that each action is picked given the scores, (B, A); nothing is drawn."""
         if self._uniform is None:
             return one_hot(pick_best(scores, live), scores.shape[1] if live is None else live.n_actions)
@@ -49,12 +49,12 @@ class Chooser:
         return spread(best / best.sum(axis=1, keepdims=True), live)
 
 
-def _pick(scores: np.ndarray, uniform: Draws | None, live: Live | None) -> np.ndarray:
+def _pick(scores: np.ndarray, uniform: Draws | None, live: Available | None) -> np.ndarray:
     if uniform is None:
         return pick_best(scores, live)
     return pick_best(np.where(_best(scores, live), uniform.next(counts_of(live)), -1), live)
 
 
-def _best(scores: np.ndarray, live: Live | None) -> np.ndarray:
+def _best(scores: np.ndarray, live: Available | None) -> np.ndarray:
     scores = scores if live is None else live.mask(scores)
     return np.asarray(scores == scores.max(axis=1, keepdims=True))  # (B, A) or (B, n)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gents_gym.agents.ahead import DEFAULT_VOTES, Ahead, one_hot, vote_share
+from gents_gym.agents.available import Available, find_available
 from gents_gym.agents.base import Resettable
-from gents_gym.agents.live import Live, find_live
 from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
 from gents_gym.agents.policy import FittedPolicy, check_policy, choose_policy
 from gents_gym.agents.ties import Chooser, check_ties
@@ -82,7 +82,7 @@ class TSGen(Resettable):
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,) with the highest score, averaged over the completed tables."""
-        return self.acts(context, self._decision.take(context, find_live(available, self._info)))
+        return self.acts(context, self._decision.take(context, find_available(available, self._info)))
 
     def acts(self, context: np.ndarray, action: np.ndarray) -> np.ndarray:
         """Return the actions (B,) that are played in the contexts (B, D)."""
@@ -90,23 +90,23 @@ class TSGen(Resettable):
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the vote share of each action over ``votes`` decisions, (B, D) to (B, A)."""
-        live = find_live(available, self._info)
+        live = find_available(available, self._info)
         played = one_hot(self._decision.look(context, live), self._info.n_actions)
         others = (self._choose.vote(scores.mean(axis=1), live) for scores in self.other_scores(context, live))
         return vote_share([played, *others])
 
-    def _decide(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+    def _decide(self, context: np.ndarray, live: Available | None = None) -> np.ndarray:
         return self._choose(self.sample_scores(context, live).mean(axis=1), live)
 
-    def sample_scores(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+    def sample_scores(self, context: np.ndarray, live: Available | None = None) -> np.ndarray:
         """Return the scores of policies fitted to M completed tables, (B, D) to (B, M, A), or to (B, M, n)."""
         return self.fit_policies(self.complete_tables(context, live))
 
-    def complete_tables(self, context: np.ndarray, live: Live | None = None) -> Completion:
+    def complete_tables(self, context: np.ndarray, live: Available | None = None) -> Completion:
         """Return M completed tables of each task, given contexts (B, D); only for the live actions if not all are."""
         return self._complete(self._held.belief, context, live)
 
-    def _complete(self, belief: Belief, context: np.ndarray, live: Live | None) -> Completion:
+    def _complete(self, belief: Belief, context: np.ndarray, live: Available | None) -> Completion:
         rows = min(self.m or 0, self._left or 0) if self.cut else self.m
         columns = None if live is None else live.actions
         return belief.complete(context, rows, self.samples, self.contexts, columns)
@@ -128,7 +128,7 @@ class TSGen(Resettable):
         scores = self._last.policy.scores(np.repeat(np.asarray(read), self.samples, axis=0))  # (B·M, C, A)
         return scores.reshape(len(contexts), self.samples, *scores.shape[1:])
 
-    def other_scores(self, context: np.ndarray, live: Live | None = None) -> Iterator[np.ndarray]:
+    def other_scores(self, context: np.ndarray, live: Available | None = None) -> Iterator[np.ndarray]:
         """Yield the scores of ``votes`` - 1 more decisions like the latest, (B, D) to (B, M, A) each.
 
         A copy of the belief draws the tables, with child generators, so what is played stays the same. The fits start
@@ -193,16 +193,16 @@ class GenUCB(Resettable):
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,) with the highest quantile."""
-        return self._sampler.acts(context, self._decision.take(context, find_live(available, self._info)))
+        return self._sampler.acts(context, self._decision.take(context, find_available(available, self._info)))
 
     def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the vote share of each action over ``votes`` decisions, (B, D) to (B, A)."""
-        live = find_live(available, self._info)
+        live = find_available(available, self._info)
         played = one_hot(self._decision.look(context, live), self._info.n_actions)
         others = (self._choose.vote(self._bound(s), live) for s in self._sampler.other_scores(context, live))
         return vote_share([played, *others])
 
-    def _decide(self, context: np.ndarray, live: Live | None = None) -> np.ndarray:
+    def _decide(self, context: np.ndarray, live: Available | None = None) -> np.ndarray:
         return self._choose(self._bound(self._sampler.sample_scores(context, live)), live)
 
     def _bound(self, scores: np.ndarray) -> np.ndarray:

@@ -20,8 +20,8 @@ class Sizes:
     evaluated: int = 200  # tasks of the comparison that two workers play
     starts: int = 7  # processes of each kind whose start is timed
     large: int = 500  # tasks side by side in the measurement of memory
-    live: tuple[int, ...] = (100, 1000)  # live decisions before those that are timed
-    timed: int = 200  # live decisions that are timed
+    live: tuple[int, ...] = (100, 1000, 10000)  # live decisions before those that are timed
+    timed: int = 500  # live decisions that are timed
 
 
 @dataclass(frozen=True)

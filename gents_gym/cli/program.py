@@ -65,7 +65,9 @@ class Bench:
 
     json: bool = False
     """Print one JSON object instead of a table."""
-    live: tuple[int, ...] = (100, 1000)
+    only: tuple[str, ...] = ()
+    """Parts to measure: suite, sb3, ts-gen, live, training, workers, startup; all if none is named."""
+    live: tuple[int, ...] = (100, 1000, 10000)
     """Time live agents after these numbers of decisions."""
 
     def run(self) -> None:
@@ -78,7 +80,7 @@ class Bench:
         if not self.live or min(self.live) < 1:
             raise InputError(f"live must be numbers from 1 on, got {self.live}")
         with Console(stderr=True).status("measuring"):
-            found = run_benchmarks(Sizes(live=self.live))
+            found = run_benchmarks(Sizes(live=self.live), self.only)
         print(json.dumps(found, indent=2) if self.json else tabulate(found))
 
 

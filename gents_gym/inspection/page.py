@@ -12,7 +12,8 @@ from gents_gym.files import check_target, read_file, write_whole
 from gents_gym.inspection.record import TAIL, Inspection, Step
 from gents_gym.report.template import fill_page
 
-MARK = b'<meta name="generator" content="gents_gym inspect">'  # by which a page of ours is known
+GENERATOR = "gents_gym inspect"
+MARK = f'<meta name="generator" content="{GENERATOR}">'.encode()  # by which a page of ours is known
 # Apart from each other on a map, for the ten actions of our settings; more than these begin again.
 COLORS = (*PALETTE, "#6F4BA8", "#8A4B2A", "#6B7480", "#9DB61E", *OTHERS)
 DIGITS = 4  # decimals of the numbers on the page
@@ -36,9 +37,8 @@ def write_page(found: Inspection, out: str | Path) -> Path:
 def page(found: Inspection) -> str:
     """Return the whole page, with style, script and data in it."""
     title = f"{found.agent} in {found.env}, task {found.task}"
-    shared = (resources.files("gents_gym.report") / "page" / "report.css").read_text(encoding="utf-8")
     folder = resources.files("gents_gym.inspection") / "template"
-    return fill_page(folder, "inspect", title, page_data(found), shared)
+    return fill_page(folder, "inspect", title, page_data(found), GENERATOR)
 
 
 def page_data(found: Inspection) -> dict[str, Any]:

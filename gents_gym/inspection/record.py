@@ -36,7 +36,7 @@ class Step:
     first: int  # the first row of the window
     contexts: np.ndarray  # of the window's rows in one drawn table, (W, D)
     draws: np.ndarray  # outcomes in completed tables, (M, W, A)
-    own: np.ndarray | None  # those in the first table that the agent drew, (W, A), NaN where it drew none
+    own: np.ndarray | None  # those in the first table that the agent drew, (W, A), NaN in cells that it did not draw
     expected: np.ndarray  # mean rewards, (A,)
     interval: np.ndarray | None  # their quantiles, (2, A); None: the model has none
     reason: Reason

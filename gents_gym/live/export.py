@@ -10,7 +10,7 @@ from gents_gym.live.store import Store, unpack
 
 
 def read_decisions(store: str | Path, *, pending: bool = False) -> pa.Table:
-    """Return the decisions of a store as a table, which may be in use meanwhile.
+    """Return the decisions of a store as a table; the store may be in use.
 
     Columns: ``stream``, ``decision`` (its id), ``time``, ``action``, ``outcome``, ``propensity``, the context as
     ``x_0``, ``x_1``, …, the action's features as ``z_0``, …; so ``gents-gym train --data`` reads it with the roles

@@ -10,13 +10,13 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from gents_gym.checks import InputError, check_array, check_choice, check_flag, check_integer, check_type
+from gents_gym.checks import InputError, check_array, check_choice, check_flag, check_integer, check_number, check_type
 from gents_gym.construct import agent_options
 from gents_gym.files import digest
 from gents_gym.likelihoods import make_likelihood
 from gents_gym.live.store import Event, Store, pack
 from gents_gym.live.streams import Setting, Stream
-from gents_gym.models.load import resolve_model
+from gents_gym.models.load import check_model_name, resolve_model
 from gents_gym.specs import parse_spec
 from gents_gym.types import Model, RewardFn, TaskInfo, identity
 
@@ -72,7 +72,7 @@ class Live:
             "seed": check_integer("seed", seed, 0),
             "window": check_integer("window", window, 1),
         }
-        self._model, self._encode, self._reward_fn = model, encode, reward_fn
+        self._model, self._encode, self._reward_fn = _check_model(model), encode, reward_fn
         self._likelihood = make_likelihood(likelihood)
         self._every = None if snapshot_every is None else check_integer("snapshot_every", snapshot_every, 1)
         self._setting: Setting | None = None
@@ -188,7 +188,8 @@ class Live:
             if self._store.has_outcome(decision):
                 raise InputError(f"an outcome must arrive once for each decision, got a second one of {decision}")
             one = self._stream(made.stream)
-            number = check_array("value", value, "()", ())
+            value = check_number("value", float(value) if isinstance(value, bool) else value)
+            number = check_array("value", value, "()", ())  # float32 may not hold it
             one.shared.model.likelihood.check("value", number)
             self._happen(one, "outcome", action=made.action, decision=decision, value=float(number))
 
@@ -215,7 +216,7 @@ class Live:
 
     @contextmanager
     def _changing(self, stream: Stream) -> Iterator[None]:
-        """Read the stream again when it is used next, if changing it fails."""
+        """If changing the stream fails, drop it: its next use reads it from the store again."""
         try:
             yield
         except BaseException:
@@ -223,14 +224,14 @@ class Live:
             raise
 
     def _happen(self, stream: Stream, kind: str, **fields: Any) -> Event:
-        """Write an event, and take it into account."""
+        """Write an event, then apply it to the stream."""
         with self._changing(stream):
             event = self._store.write(stream.name, kind, **fields)
             stream.apply(event)
         return event
 
     def _stream(self, name: str) -> Stream:
-        """Return a stream as its events have left it."""
+        """Return a stream in its present state."""
         check_type("stream", name, str)
         if name in self._streams:
             return self._streams[name]
@@ -281,8 +282,16 @@ def _check_agent(agent: Any) -> str:
     return str(agent)
 
 
+def _check_model(model: Any) -> Any:
+    """Return the model or what names it, or raise unless it is known; weights are read at the first decision."""
+    if model == "exact":
+        raise InputError("model must be learned for live use, got 'exact', which knows the truth of simulated tasks")
+    check_model_name(model)
+    return model
+
+
 def fingerprint(model: Model) -> str:
-    """Return what a store knows a model by: its class, and the sha256 of its weights if it has some."""
+    """Return the text that identifies a model: its class, and the sha256 of its weights if it has some."""
     kind = f"{type(model).__module__}:{type(model).__qualname__}"
     if not isinstance(model, torch.nn.Module):
         return kind

@@ -68,7 +68,7 @@ def unpack(data: bytes, dtype: Any) -> np.ndarray:
 
 
 class Store:
-    """A file of events with one writer at a time; readers are welcome meanwhile.
+    """A file of events: one process writes it at a time, others may read it meanwhile.
 
     A write is one transaction in SQLite's write-ahead log. When it returns, the event is on disk.
     """
@@ -84,7 +84,7 @@ class Store:
         self._held = ExitStack()
         if readonly and not self.path.is_file():
             raise InputError(f"store must be a file of decisions, got '{path}', which does not exist")
-        with self._speaking():
+        with self._plain_errors():
             if not readonly:
                 lock = self.path.with_name(f"{self.path.name}.lock")
                 lock.touch()
@@ -110,8 +110,8 @@ class Store:
             raise InputError(f"store must be a file of decisions, got '{self.path}', which is another database")
 
     def facts(self) -> dict[str, Any]:
-        """Return what the file says of itself."""
-        with self._speaking():
+        """Return the facts of the file: its format, agent, model and sizes."""
+        with self._plain_errors():
             return {name: json.loads(value) for name, value in self._db.execute("SELECT name, value FROM facts")}
 
     def set_facts(self, facts: dict[str, Any]) -> None:
@@ -123,7 +123,7 @@ class Store:
     def write(self, stream: str, kind: str, **fields: Any) -> Event:
         """Write an event and return it; it is on disk then."""
         event = Event(0, time.time(), stream, kind, **fields)
-        with self._speaking():
+        with self._plain_errors():
             seq = self._db.execute(INSERT, event[1:]).lastrowid  # one statement is a transaction of its own
         return event._replace(seq=int(seq or 0))
 
@@ -131,42 +131,42 @@ class Store:
         """Return events in their order.
 
         Args:
-            stream: Of this one; None: of all.
-            after: The ``seq`` behind which they begin.
-            kind: Of this kind; None: of all.
+            stream: Only its events; None: those of all streams.
+            after: Only those after this ``seq``.
+            kind: Only this kind; None: all kinds.
         """
         rules = {"seq > ?": after, "stream = ?": stream, "kind = ?": kind}
         given = {rule: value for rule, value in rules.items() if value is not None}
-        with self._speaking():
+        with self._plain_errors():
             asked = f"SELECT {COLUMNS} FROM events WHERE {' AND '.join(given)} ORDER BY seq"
             yield from (Event(*row) for row in self._db.execute(asked, tuple(given.values())))
 
     def find(self, decision: int) -> Event | None:
         """Return a decision by its id; None if there is none."""
         rule = f"SELECT {COLUMNS} FROM events WHERE seq = ? AND kind = 'decide'"
-        with self._speaking():
+        with self._plain_errors():
             row = self._db.execute(rule, (decision,)).fetchone()
         return None if row is None else Event(*row)
 
     def has_outcome(self, decision: int) -> bool:
         """Return whether the decision's outcome is known."""
-        with self._speaking():
+        with self._plain_errors():
             rule = "SELECT 1 FROM events WHERE kind = 'outcome' AND decision = ?"
             return self._db.execute(rule, (decision,)).fetchone() is not None
 
     def streams(self) -> list[str]:
         """Return the names of all streams."""
-        with self._speaking():
+        with self._plain_errors():
             return [row[0] for row in self._db.execute("SELECT DISTINCT stream FROM events ORDER BY stream")]
 
     def snapshot(self, stream: str) -> tuple[int, bytes] | None:
         """Return the seq of the event that a stream's snapshot was made after, and its bytes; None: there is none."""
-        with self._speaking():
+        with self._plain_errors():
             row = self._db.execute("SELECT seq, state FROM snapshots WHERE stream = ?", (stream,)).fetchone()
         return None if row is None else (int(row[0]), bytes(row[1]))
 
     def set_snapshot(self, stream: str, seq: int, state: bytes) -> None:
-        """Keep a stream's state after the event ``seq``, in the place of an earlier one."""
+        """Keep a stream's state after the event ``seq``, replacing an earlier one."""
         with self._transaction():
             self._db.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", (stream, seq, state))
 
@@ -178,7 +178,7 @@ class Store:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """Write all or nothing."""
-        with self._speaking():
+        with self._plain_errors():
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -189,8 +189,8 @@ class Store:
                 raise
 
     @contextmanager
-    def _speaking(self) -> Iterator[None]:
-        """Turn SQLite's errors into one line."""
+    def _plain_errors(self) -> Iterator[None]:
+        """Turn SQLite's errors into an InputError of one line."""
         try:
             yield
         except sqlite3.ProgrammingError as error:

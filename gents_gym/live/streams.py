@@ -46,6 +46,26 @@ class Present:
         return self.belief
 
 
+class OneGenerator(Sequence[np.random.Generator]):
+    """The generator of one decision in a sequence, made when something is drawn: many decisions draw nothing."""
+
+    def __init__(self, *key: int) -> None:
+        """Take the seed, and what its stream depends on beside it."""
+        self._key = key
+        self._made: list[np.random.Generator] = []
+
+    def __len__(self) -> int:
+        """Return 1."""
+        return 1
+
+    def __getitem__(self, place: Any) -> Any:
+        """Return the generator; it is the same one each time."""
+        if not self._made:
+            seed, *key = self._key
+            self._made.append(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key)))
+        return self._made[place]
+
+
 class Stream:
     """The actions and the belief of one stream; its state follows from its events alone.
 
@@ -66,9 +86,11 @@ class Stream:
         self._present: Present | None = None  # None: nothing was decided yet
         self._agent: Agent
         self._act: Callable[..., np.ndarray]
-        self._odds: Callable[..., np.ndarray] | None  # the agent's probabilities, if it can tell them
+        self._odds: Callable[..., np.ndarray] | None  # the agent's probabilities; None: it has none
         self._votes: bool  # whether these are votes
         self._key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
+        self._known: TaskInfo | None = None  # what agents may know of the actions; None: make it again
+        self._unread: list[Event] = []  # decisions whose rows are opened when the belief is used next
         self._open: dict[int, int] = {}  # by id, the numbers of decisions without an outcome
 
     @property
@@ -93,19 +115,21 @@ class Stream:
         self.actions[action] = len(self.actions)
         self.live = np.append(self.live, True)
         self.features.append(features)
+        self._known = None
         if self._present is not None:
-            self._present.belief.add(features[None, None])
+            self._begun().belief.add(features[None, None])
 
     def _decide(self, event: Event) -> None:
-        belief = self._begun().belief
-        belief.decide(unpack(event.vector or b"", np.float32)[None], np.array([self.actions[str(event.action)]]))
+        if self._present is None:
+            self._begun()  # before actions are added: a belief that begins with more of them may round differently
+        self._unread.append(event)
         self._open[event.seq] = self.number
         self.number += 1
         if self.number - self._first >= self.shared.window + max(self.shared.window // SLACK, 1):
             self._forget(self.number - self.shared.window)
 
     def _forget(self, first: int) -> None:
-        """Drop the rows before the decision of this number; outcomes of theirs are kept in the store alone."""
+        """Drop the rows before the decision of this number; their late outcomes stay in the store alone."""
         self._begun().belief.forget(first - self._first)
         self._first = first
         self._open = {id_: number for id_, number in self._open.items() if number >= first}
@@ -117,16 +141,21 @@ class Stream:
             self._begun().belief.observe(Feedback(np.zeros(1, np.int64), one, np.array([event.value], np.float32)))
 
     def _begun(self) -> Present:
-        """Return the model with its belief, which begins with the actions that there are now."""
+        """Return the model with its belief, which begins with the actions that there are now; rows are up to date."""
         if self._present is None:
             model, belief = begin_belief(self.shared.model, self._info(), [np.random.default_rng(0)])
             if not isinstance(belief, LiveBelief):
-                raise InputError(f"model must have a belief with reseed and forget for live use, got {belief!r}")
-            self._present = self._hire(Present(model, belief))
+                rule = "model must be one of single actions, or have a belief with reseed and forget, for live use"
+                raise InputError(f"{rule}, got {type(model).__name__}")
+            self._present = self._make_agent(Present(model, belief))
+        for event in self._unread:
+            context, action = unpack(event.vector or b"", np.float32), self.actions[str(event.action)]
+            self._present.belief.decide(context[None], np.array([action]))
+        self._unread.clear()
         return self._present
 
-    def _hire(self, present: Present) -> Present:
-        """Make the agent, or raise unless it can play among the actions that are available."""
+    def _make_agent(self, present: Present) -> Present:
+        """Make the agent that plays with it, or raise unless its ``act`` takes the available actions."""
         agent = make_agent(self.shared.agent, model=present)
         if not _takes_available(agent.act):
             raise InputError(f"agent must have act(context, available) for live use, got {self.shared.agent!r}")
@@ -136,46 +165,42 @@ class Stream:
         return present
 
     def _info(self) -> TaskInfo:
-        features = np.array(self.features)[None]  # (1, A, F)
-        return TaskInfo(
-            features,
-            features.shape[1],
-            self.shared.context_dim,
-            reward_fn=self.shared.reward_fn,
-            likelihood=self.shared.model.likelihood,
-            late=True,
-            masked=True,
-        )
+        if self._known is None:
+            features = np.array(self.features)[None]  # (1, A, F)
+            self._known = TaskInfo(
+                features,
+                features.shape[1],
+                self.shared.context_dim,
+                reward_fn=self.shared.reward_fn,
+                likelihood=self.shared.model.likelihood,
+                late=True,
+                masked=True,
+            )
+        return self._known
 
     def choose(self, context: np.ndarray, available: np.ndarray, votes: bool) -> tuple[int, float | None]:
-        """Return the number of the action to play in a context (D,), and its probability if the agent can tell it.
+        """Return the number of the action to play in a context (D,), and its probability, or None.
 
         Args:
             context: (D,).
             available: (A,), which actions can be played.
             votes: Whether a probability is worth votes, if there is no formula for it.
         """
-        (actions,) = np.nonzero(available)
-        if len(actions) == 1:
-            return int(actions[0]), 1.0  # there is nothing to decide
+        if np.count_nonzero(available) == 1:
+            return int(available.argmax()), 1.0  # there is nothing to decide
         self._begun()
-        self._agent.reset(self._info(), [self._generator()])
+        self._agent.reset(self._info(), OneGenerator(self.shared.seed, ROLES["live"], self._key, self.number))
         given, odds = (context[None], available[None]), None
         if self._odds is not None and (votes or not self._votes):
             odds = self._odds(*given)
         action = int(self._act(*given)[0])
         return action, None if odds is None else float(odds[0, action])
 
-    def _generator(self) -> np.random.Generator:
-        """Return the random numbers of the decision to come, which depend on seed, stream and its number alone."""
-        key = (ROLES["live"], self._key, self.number)
-        return np.random.default_rng(np.random.SeedSequence(self.shared.seed, spawn_key=key))
-
     def state(self) -> bytes:
         """Return the belief, and what the stream knows beyond its events, as safetensors."""
         counters = np.array([self.number, self._first])
         pending = np.array(list(self._open.items()), np.int64).reshape(-1, 2)
-        belief = {} if self._present is None else self._present.belief.state()
+        belief = {} if self._present is None else self._begun().belief.state()
         own = {"stream.counters": counters, "stream.open": pending, "stream.live": self.live.astype(np.uint8)}
         return save({**own, **{name: np.ascontiguousarray(part) for name, part in belief.items()}})
 

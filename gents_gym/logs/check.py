@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gents_gym.checks import InputError
+from gents_gym.likelihoods import GAUSSIAN
 from gents_gym.logs.describe import describe
 from gents_gym.logs.encoding import is_number, is_text
 from gents_gym.logs.record import Logs, read_logs
@@ -15,6 +16,7 @@ from gents_gym.logs.roles import Roles
 from gents_gym.logs.table import LogTable, read_table
 
 FEW_ROWS = 20  # of an action: with fewer, little can be said about it
+FEW_LEVELS = 10  # outcomes of so many whole numbers from 0 on may be categories
 LEAK = 0.9  # share of the outcomes' variance that one context column explains: more is too good to be true
 LEAST_ROWS = 50  # for a leak to be looked for
 BINS = 20  # most groups that a column of numbers is cut into
@@ -39,7 +41,7 @@ def check_data(data: Any, roles: Roles, action_table: Any = None) -> tuple[list[
     try:
         logs = read_logs(data, roles, action_table=action_table)
     except InputError as error:
-        return [title], [*odd, f"The log cannot be used as it is: {error}."]
+        return [title], [*odd, f"The log cannot be used as it is: {error}{'' if str(error).endswith('?') else '.'}"]
     return describe(logs), [*odd, *_log_oddities(logs)]
 
 
@@ -73,6 +75,12 @@ def _table_oddities(table: LogTable, roles: Roles) -> Iterator[str]:
 
 def _log_oddities(logs: Logs) -> Iterator[str]:
     """Yield what is odd about outcomes, contexts, actions and propensities."""
+    levels = np.unique(logs.outcomes)
+    if logs.likelihood == GAUSSIAN and len(levels) <= FEW_LEVELS and np.array_equal(levels, np.arange(len(levels))):
+        yield (
+            f"The outcomes are 0 to {len(levels) - 1} and are taken as amounts: if they are categories, "
+            f'train with --likelihood "categorical({len(levels)})".'
+        )
     yield from _leaks(logs)
     counts = np.bincount(logs.actions, minlength=len(logs.action_ids))
     few = np.flatnonzero(counts < FEW_ROWS)
@@ -137,5 +145,6 @@ def _propensities(logs: Logs) -> Iterator[str]:
         shown = ", ".join(f"{logs.action_ids[action]!r} {ratio:.2g}" for action, ratio in odd[:SHOWN])
         yield (
             f"The propensities of {len(odd)} of {total} actions do not fit how often they were played ({shown} times "
-            "as often as the propensities say): answers that divide by them would be wrong."
+            "as often as the propensities say): answers that divide by them would be wrong. This is also seen if not "
+            "every action could be played in every row."
         )

@@ -104,7 +104,7 @@ def numbers(table: LogTable, name: str) -> np.ndarray:
     """Return a column of numbers, (rows,) float64, or raise unless they are finite."""
     values = table.column(name)
     if not is_number(values):
-        raise InputError(f"column {name!r} of {table.name} must hold numbers, got {values.type}")
+        raise InputError(f"column {name!r} of {table.name} must hold numbers, got {table.first_odd(name, float)}")
     found = values.cast(pa.float64(), safe=False).to_numpy()
     with np.errstate(over="ignore"):
         odd = np.flatnonzero(~np.isfinite(found.astype(np.float32)))

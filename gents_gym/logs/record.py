@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -234,7 +235,7 @@ def _times(table: LogTable, column: str) -> np.ndarray:
         return values.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_numpy() / 1e6
     if not is_number(values):
         rule = f"column {column!r} of {table.name} must hold numbers or dates, as 2026-01-31 12:00:00"
-        raise InputError(f"{rule}, got {values.type}")
+        raise InputError(f"{rule}, got {table.first_odd(column, datetime.fromisoformat)}")
     return numbers(table, column)
 
 

@@ -11,7 +11,7 @@ UNIFORM = "uniform"  # as a propensity: every action was played with the same pr
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns of a log by their role; where several may be named, wildcards may stand for them."""
+    """The columns of a log by their role; roles that take several columns accept wildcards."""
 
     action: str | None = None
     """Column of the action that was played: an id, a number or a text."""

@@ -1,6 +1,6 @@
 """Reads tables of logs: CSV and Parquet files, and tables in memory."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,16 @@ class LogTable:
         shown = ", ".join(str(row + first) for row in rows[:SHOWN])
         more = f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
         return f"{unit}{'s' if len(rows) > 1 else ''} {shown}{more}"
+
+    def first_odd(self, column: str, read: Callable[[Any], Any]) -> str:
+        """Return the first value of a column that ``read`` cannot read, and where it is; the column's type if none."""
+        values = self.column(column)
+        for row, value in enumerate(values.to_pylist()):
+            try:
+                read(value)
+            except (TypeError, ValueError):
+                return f"{value!r} in {self.where(np.array([row]))}"
+        return str(values.type)
 
     def missing(self, column: str) -> np.ndarray:
         """Return the rows of a column without a value, NaN included."""

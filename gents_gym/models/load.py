@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from gents_gym.types import ActionModel, Belief, Model, TaskInfo
 
 WEIGHTS = Path(__file__).parent / "weights"
 UNTRAINED = "untrained"  # the name of a filter with the prior N(0, I)
+WHOLE = ("begin", "likelihood", "context_features", "action_context_features")  # the parts of a Model
+VERBS = ("expected", "variance", "decide", "observe", "complete", "fork", "add", "state", "restore")  # of a Belief
 SCHEMA = {  # format of config.json
     "format": str,
     "kind": str,
@@ -137,8 +139,8 @@ def begin_belief(model: Any, info: TaskInfo, rngs: Sequence[np.random.Generator]
     """Return the model that ``model`` is or names, and its belief about B new tasks; raise if it returns no belief."""
     found = resolve_model(model, info)
     belief = found.begin(info, rngs)
-    if not isinstance(belief, Belief):
-        verbs = "expected, variance, decide, observe, complete, fork, add, state and restore"
+    if _missing(belief, VERBS):
+        verbs = f"{', '.join(VERBS[:-1])} and {VERBS[-1]}"
         raise InputError(f"the model's begin must return a belief with {verbs} (docs/own_model.md), got {belief!r}")
     return found, belief
 
@@ -158,8 +160,8 @@ def as_model(model: Any) -> Model:
     """Return ``model``, adapted if it only has ``start``, ``predict`` and ``append``."""
     if isinstance(model, type):
         raise InputError(f"model must be a model, not a class, got {model!r}: make one first")
-    if isinstance(model, Model):
-        return model
+    if not _missing(model, WHOLE):
+        return cast(Model, model)
     if isinstance(model, ActionModel):
         return PerAction(model)
     rule = "a model's id, preset or folder, or have start, predict and append, or begin (docs/own_model.md)"
@@ -168,9 +170,12 @@ def as_model(model: Any) -> Model:
 
 def missing_parts(model: Any) -> list[str]:
     """Return the methods that an object lacks to be a model: a joint one if it has ``begin``, else a per-action one."""
-    whole = ("begin", "likelihood", "context_features", "action_context_features")
-    parts = whole if hasattr(model, "begin") else ("start", "predict", "append")
-    return [part for part in parts if not hasattr(model, part)]
+    return _missing(model, WHOLE if hasattr(model, "begin") else ("start", "predict", "append"))
+
+
+def _missing(thing: Any, parts: Sequence[str]) -> list[str]:
+    """Return which of the parts an object lacks; ``isinstance`` of a protocol is too slow for every live decision."""
+    return [part for part in parts if not hasattr(thing, part)]
 
 
 def fitting_model(name: str | Path, info: TaskInfo) -> tuple[Path, SequenceModel]:

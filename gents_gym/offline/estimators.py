@@ -101,12 +101,19 @@ def effective_size(weights: np.ndarray) -> float:
 def pool(estimates: Sequence[Estimate]) -> tuple[float, float]:
     """Return the mean of estimates from the same rows in several orders, and its standard error.
 
-    Orders share their rows, so they do not make the error smaller: it is that of one order, or the spread of the
-    orders if that is larger.
+    The error has two parts. Each row's influence, averaged over the orders, gives that of the rows: orders in which a
+    row counts differently average some of it out, and those in which it counts alike do not. A learner also depends on
+    the luck of an order, which varies the values by more than the influences explain; that excess is divided by the
+    number of orders.
     """
     values = np.array([estimate.value for estimate in estimates])
-    error = math.sqrt(np.mean([estimate.error**2 for estimate in estimates]))
-    return float(values.mean()), max(error, float(values.std(ddof=1)) if len(values) > 1 else 0.0)
+    influences = np.array([estimate.influence for estimate in estimates])  # (orders, n)
+    joint = Estimate(float(values.mean()), influences.mean(axis=0))
+    if len(values) == 1:
+        return joint.value, joint.error
+    explained = np.var(influences, axis=0, ddof=1).mean() / influences.shape[1]  # variance of values between orders
+    luck = max(float(values.var(ddof=1)) - explained, 0.0)
+    return joint.value, math.sqrt(joint.error**2 + luck / len(values))
 
 
 def _rows(name: str, values: np.ndarray, size: int = -1) -> np.ndarray:

@@ -3,36 +3,18 @@
 import html
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib import resources
 from pathlib import Path
 
 from gents_gym.files import new_folder, write_whole
 from gents_gym.offline.answers import Answers
 from gents_gym.offline.verdicts import METHODS, Answer, caveats, conclude
 from gents_gym.report.tables import to_csv
+from gents_gym.report.template import wrap_page
 
 DEVIATIONS = 3.0  # standard errors between what is imagined of the logged policy and the log that are reported
 HEADS = ("agent", "method", "value", "95 % interval", "lift over the log", "95 % interval", "decisions")
 
 TITLE = "Off-policy answers"
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="gents_gym">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>
-{style}
-</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
 
 
 def table_rows(found: Answers) -> list[tuple[str, ...]]:
@@ -90,7 +72,6 @@ def write_answers(found: Answers, out: str | Path) -> Path:
 
 def page(found: Answers) -> str:
     """Return the whole page, with its style in it."""
-    style = (resources.files("gents_gym.report") / "page" / "report.css").read_text(encoding="utf-8")
     used = [method for method in METHODS if any(answer.method == method for answer in found.answers)]
     model = "" if found.model is None else f"; model {found.model}"
     title = f"{found.logs.name}: {len(found.logs)} rows, {len(found.logs.action_ids)} actions{model}"
@@ -107,7 +88,7 @@ def page(found: Answers) -> str:
         _list([f"{method}: {METHODS[method]}." for method in used]),
         "</section>",
     ]
-    return PAGE.format(title=TITLE, style=style, body="\n".join(parts))
+    return wrap_page(TITLE, "\n".join(parts))
 
 
 def _row(cell: str, texts: Sequence[str]) -> str:

@@ -97,9 +97,10 @@ def play(
         lucky = rng.random(n_rows) < least / stream.propensities
     target, direct = np.zeros(n_rows), np.full(n_rows, np.nan)
     accepted, plays = np.zeros(n_rows, np.bool_), np.zeros(n_actions)
+    odds = agent.probabilities if isinstance(agent, RandomisedAgent) else None
     for k in range(n_rows):
         context = stream.contexts[k][None]
-        known = agent.probabilities(context) if isinstance(agent, RandomisedAgent) else None
+        known = None if odds is None else odds(context)
         action = check_actions(agent.act(context), 1, n_actions)
         share = _shares(known, action, n_actions)
         logged = stream.actions[k]

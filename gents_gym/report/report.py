@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from gents_gym.report.analysis import Row, curve, distribution, lift, summary_ro
 from gents_gym.report.comparison import Difference, compare_all
 from gents_gym.report.figures import draw_distribution, draw_regret
 from gents_gym.report.tables import escape, to_csv, to_markdown
-from gents_gym.report.template import fill_page
+from gents_gym.report.template import SHARED, fill_page
 from gents_gym.report.wishes import Shown, Wishes, apply
 
 LISTING = "files.json"  # the sha256 of each file that the report may replace
@@ -131,7 +130,7 @@ def _write_listing(to: Path, hashes: set[str]) -> None:
 def page(shown: Shown) -> str:
     """Return the whole page, with style, script and data in it."""
     title = shown.wishes.title or f"Evaluation: {', '.join(shown.records)}"
-    return fill_page(resources.files("gents_gym.report") / "page", "report", title, page_data(shown))
+    return fill_page(SHARED, "report", title, page_data(shown))
 
 
 def page_data(shown: Shown) -> dict[str, Any]:

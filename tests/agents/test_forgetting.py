@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from gents_gym import InputError, TaskInfo, make_agent
+from gents_gym.agents.available import Available
 from gents_gym.agents.forgetting import ForgettingPosterior, make_posterior
 from gents_gym.agents.linear import LinearPosterior, LinearPrior
-from gents_gym.agents.live import Live
 
 B, A, K, T = 3, 4, 3, 30
 PRIOR = LinearPrior(np.array([0.5, -1.0, 2.0]), np.array([[2.0, 0.3, 0], [0.3, 1.0, 0], [0, 0, 0.5]]), 0.3)
@@ -68,7 +68,7 @@ def test_some_tasks_and_live_actions_alone(history):
         parts.fade()
         for task in (np.array([2]), np.array([0, 1])):
             parts.update(x[task], action[task], reward[task], task)
-    live = Live(np.array([[0, 2], [1, 3], [3, 0]]), np.array([2, 2, 2]), A)
+    live = Available(np.array([[0, 2], [1, 3], [3, 0]]), np.array([2, 2, 2]), A)
     some, every = parts.predict(history[0][0], live), whole.predict(history[0][0])
     for few, all_of_them in zip(some, every, strict=True):
         assert np.allclose(few, np.take_along_axis(all_of_them, live.actions, axis=1), atol=1e-10)

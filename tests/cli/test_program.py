@@ -370,6 +370,11 @@ def test_bench_as_json(monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out) == {"vector_env_speedup": 2.0, "linucb_vs_mabwiser": None}
 
 
+def test_bench_refuses_an_unknown_part(monkeypatch, capsys):
+    assert main(monkeypatch, "bench", "--only", "lives") == 2
+    assert "unknown part 'lives'; did you mean 'live'?" in capsys.readouterr().err
+
+
 def test_losses_are_printed_beside_the_exact_ones(monkeypatch, capsys, tmp_path):
     out = tmp_path / "losses.png"
     small = ("--models", "synthetic-filter", "exact", "--actions", 30, "--env", "gents_gym/Synthetic-v0(horizon=20)")

@@ -287,7 +287,7 @@ def test_a_lost_manifest_is_made_again(out, finished, monkeypatch):
 
 def test_a_folder_is_filled_by_one_evaluation_at_a_time(out, finished):
     with store.open_folder(out, plan(config("linucb", "oracle"))):
-        with pytest.raises(InputError, match=r"out must have one writer at a time, got '.*', which another is filling"):
+        with pytest.raises(InputError, match=r"out must have one writer at a time, got '.*', which another has open"):
             evaluate(config("linucb", "random"), out, workers=1)
         assert load_results(out).missing == ()  # reading is free
     evaluate(config("linucb", "oracle"), out, workers=1)

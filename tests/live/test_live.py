@@ -10,6 +10,7 @@ import pytest
 
 from gents_gym import Gaussian, InputError, rollout
 from gents_gym.live.live import Live
+from gents_gym.models.joint import JointConfig, JointModel
 from gents_gym.tasks.synthetic import Synthetic
 
 TASKS = Synthetic(n_actions=5, horizon=24).sample(3, range(2))
@@ -202,6 +203,8 @@ BAD = {
     ),
     "second outcome": (lambda live, made: live.outcome(made.id, 1), "an outcome must arrive once for each decision"),
     "wrong outcome": (lambda live, made: live.outcome(made.id + 2, 0.5), "value must be 0 or 1, got 0.5"),
+    "no outcome": (lambda live, made: live.outcome(made.id + 2, None), "value must be a number, got None"),
+    "huge outcome": (lambda live, made: live.outcome(made.id + 2, 1e39), "value must be finite, got inf"),
     "retired": (lambda live, made: live.decide(np.zeros(5), ["item-4"]), "available must be actions that are not ret"),
     "retired twice": (lambda live, made: live.retire("item-4"), "action must not be retired already, got 'item-4'"),
     "unknown action": (lambda live, made: live.retire("x"), "action must be one of stream 'main', got 'x'"),
@@ -282,6 +285,24 @@ def test_agents_that_cannot_live_are_refused(tmp_path, monkeypatch, agent, messa
 
     def decide():
         with open_live(tmp_path / "live.db", agent) as live:
+            add_all(live)
+            live.decide(TASKS.contexts[0, 0])
+
+    with pytest.raises(InputError, match=message):
+        decide()
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("exact", "model must be learned for live use, got 'exact', which knows the truth of simulated tasks"),
+        (JointModel(JointConfig(2, 5)), "model must be one of single actions, .* for live use, got JointModel"),
+        ("models/none", "unknown model, and no folder: 'models/none'"),
+    ],
+)
+def test_models_that_cannot_live_are_refused(tmp_path, model, message):
+    def decide():
+        with Live(tmp_path / "live.db", "greedy", model) as live:
             add_all(live)
             live.decide(TASKS.contexts[0, 0])
 

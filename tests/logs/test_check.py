@@ -36,6 +36,7 @@ def test_a_clean_log_has_nothing_odd():
         ({"item": np.where(np.arange(N) < 5, 9, CLEAN["item"])}, "1 of 5 actions have fewer than 20 rows ('9' 5)."),
         ({"p": np.full(N, 0.5)}, "The propensities of 4 of 4 actions do not fit how often they were played ('0' 0.5"),
         ({"u": np.where(np.arange(N) == 7, None, 1.0)}, "Column 'u' has no value in 1 of 400 rows (row 7)."),
+        ({"click": np.arange(N) % 3}, 'if they are categories, train with --likelihood "categorical(3)".'),
         ({"x": [None, *CLEAN["x"][1:]]}, "The log cannot be used as it is: every row of the table 'data' must have"),
     ],
 )

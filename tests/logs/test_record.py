@@ -137,13 +137,17 @@ def test_outcomes_decide_what_they_are_unless_it_is_said():
         ({"x1": ["2026-01-01"] * 5}, ONE, "must hold numbers or categories, got date32"),
         ({"x1": [1e39, 0, 0, 0, 0]}, ONE, r"column 'x1' of '.*' must be finite, got 1e\+39 in line 2"),
         ({"p": [0.5, 0, 1, 1, 1]}, Roles("item", "click", ("x1",), propensity="p"), r"\(0, 1\], got 0 in line 3"),
-        ({"ts": list("abcde")}, Roles("item", "click", ("x1",), time="ts"), "must hold numbers or dates"),
+        (
+            {"ts": ["2026-01-01", "noon", *["2026-01-01"] * 3]},
+            Roles("item", "click", ("x1",), time="ts"),
+            "must hold numbers or dates, as 2026-01-31 12:00:00, got 'noon' in line 3",
+        ),
         (
             {},
             Roles("item", "click", ("x1",), ("z",)),
             "same in every row of an action, got 10.* and 20.* for action '0'",
         ),
-        ({"click": list("abcde")}, ONE, "column 'click' of '.*' must hold numbers, got string"),
+        ({"click": ["0", "1", "no", "1", "0"]}, ONE, "column 'click' of '.*' must hold numbers, got 'no' in line 4"),
     ],
 )
 def test_bad_logs(tmp_path, changes, roles, message):

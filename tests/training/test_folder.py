@@ -122,7 +122,7 @@ def test_a_folder_has_one_writer(tmp_path):
     seen = []
 
     def second(progress):
-        with pytest.raises(InputError, match=r"out must have one writer at a time, got '.*', which another is filling"):
+        with pytest.raises(InputError, match=r"out must have one writer at a time, got '.*', which another has open"):
             train_to_folder(ROWS, HELD_OUT, CONFIG, tmp_path)
         seen.append(progress)
 

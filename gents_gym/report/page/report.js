@@ -1,38 +1,12 @@
-"use strict";
 // Draws the report from the JSON beside it. What is shown is kept in the address behind "#", so that a view can be
 // shared: env, measure, hide (numbers of agents), sort (column, "-" before it for descending), ref (number of an agent).
 // Names come from users: they enter the page as text, never as markup.
 
-window.addEventListener("error", (event) => {
-  document.documentElement.dataset.error = event.message;
-  const problem = byId("problem");
-  problem.textContent = `This page's script failed: ${event.message}`;
-  problem.hidden = false;
-});
-
-const SVG = "http://www.w3.org/2000/svg";
-const byId = (id) => document.getElementById(id);
-const data = JSON.parse(byId("data").textContent);
 const state = readState();
 const PRINTED = 720; // pixels of a chart on paper
 let printing = false;
 
 // -- elements and numbers
-
-function add(parent, tag, attributes = {}, text = null) {
-  const isSvg = tag === "svg" || parent.namespaceURI === SVG;
-  const element = isSvg ? document.createElementNS(SVG, tag) : document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  if (text !== null) element.textContent = text;
-  parent.append(element);
-  return element;
-}
-
-function format(value, digits = 2) {
-  if (value === null || value === undefined) return "–";
-  const text = value.toFixed(digits);
-  return (Number(text) === 0 ? text.replace("-", "") : text).replace("-", "−");
-}
 
 const signed = (value, digits = 2) => (Number(value.toFixed(digits)) > 0 ? "+" : "") + format(value, digits);
 const significant = (value) => (value === null ? "–" : String(Number(value.toPrecision(2))));
@@ -206,26 +180,6 @@ function drawDistribution({ env, measure, shown, noun }) {
   const tip = (at) => `${noun} ≤ ${format(at, 1)}`;
   const value = (line, i) => `${format(i < 0 ? 0 : 100 * line.y[i], 0)} % of tasks`;
   chart(byId("distribution"), series, { x: `${noun} of a task`, y: "share of tasks", tip, value, nearest: false });
-}
-
-function ticks(low, high, count) {
-  const rough = (high - low) / count;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough);
-  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-  const found = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) found.push([k * step, format(k * step, digits)]);
-  return found;
-}
-
-function extent(values) {
-  let low = Infinity, high = -Infinity;
-  for (const value of values) {
-    low = Math.min(low, value);
-    high = Math.max(high, value);
-  }
-  if (low > high) return [0, 1];
-  return low === high ? [low - 0.5, high + 0.5] : [low, high];
 }
 
 // Return a name in at most three lines, which fit beside a chart.

@@ -4,8 +4,8 @@ import pytest
 
 import gents_gym
 from gents_gym import InputError, TaskInfo
+from gents_gym.agents.available import find_available, pick_any, pick_best
 from gents_gym.agents.linear import LinearPosterior, LinearPrior
-from gents_gym.agents.live import find_live, pick_any, pick_best
 
 ID = "gents_gym/Synthetic-v0"
 INFO = TaskInfo(np.zeros((3, 4, 2)), 4, 5)
@@ -13,7 +13,7 @@ RAGGED = np.array([[0, 1, 0, 1], [1, 1, 1, 1], [0, 0, 1, 0]], bool)
 
 
 def test_live_actions_come_first_and_pads_never_win():
-    live = find_live(RAGGED, INFO)
+    live = find_available(RAGGED, INFO)
     assert live.counts.tolist() == [2, 4, 1]
     assert [row[:n].tolist() for row, n in zip(live.actions, live.counts, strict=True)] == [[1, 3], [0, 1, 2, 3], [2]]
     assert all(sorted(row) == [0, 1, 2, 3] for row in live.actions.tolist())
@@ -22,13 +22,13 @@ def test_live_actions_come_first_and_pads_never_win():
 
 
 def test_as_many_in_each_task_need_no_pads():
-    live = find_live([[1, 0, 0, 1], [0, 1, 1, 0], [1, 1, 0, 0]], INFO)
+    live = find_available([[1, 0, 0, 1], [0, 1, 1, 0], [1, 1, 0, 0]], INFO)
     assert live.actions.tolist() == [[0, 3], [1, 2], [0, 1]]
 
 
 def test_everything_is_no_mask():
-    assert find_live(np.ones((3, 4), bool), INFO) is None
-    assert find_live(None, INFO) is None
+    assert find_available(np.ones((3, 4), bool), INFO) is None
+    assert find_available(None, INFO) is None
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_everything_is_no_mask():
 )
 def test_bad_masks(available, message):
     with pytest.raises(InputError, match=message):
-        find_live(available, INFO)
+        find_available(available, INFO)
 
 
 def test_predictions_of_live_actions_are_those_among_all():
@@ -49,7 +49,7 @@ def test_predictions_of_live_actions_are_those_among_all():
     posterior = LinearPosterior(LinearPrior.isotropic(5, 1.0), INFO)
     for _ in range(9):
         posterior.update(rng.normal(size=(3, 5)), rng.integers(4, size=3), rng.normal(size=3))
-    live, x = find_live(RAGGED, INFO), rng.normal(size=(3, 5))
+    live, x = find_available(RAGGED, INFO), rng.normal(size=(3, 5))
     for features, some in (
         (x, x),
         (each := rng.normal(size=(3, 4, 5)), np.take_along_axis(each, live.actions[..., None], 1)),

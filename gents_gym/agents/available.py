@@ -10,7 +10,7 @@ from gents_gym.types import TaskInfo
 
 
 @dataclass(frozen=True, eq=False)
-class Live:
+class Available:
     """The available actions of B tasks as columns; tasks with fewer actions than others are padded."""
 
     actions: np.ndarray  # (B, n): available actions in order, then pads: other actions of the task
@@ -44,50 +44,54 @@ class Live:
         return picked
 
 
-def find_live(available: Any, info: TaskInfo) -> Live | None:
+def find_available(available: Any, info: TaskInfo) -> Available | None:
     """Return the live actions of ``available`` (B, A), or None if all are; raise if a task has none."""
     if available is None:
         return None
-    available = check_available(available, "(B, A)", (len(info), info.n_actions))
+    shape = (len(info), info.n_actions)
+    known = isinstance(available, np.ndarray) and available.dtype == np.bool_ and available.shape == shape
+    if known and np.count_nonzero(available) == available.size:  # the most frequent case, without the slower checks
+        return None
+    available = check_available(available, "(B, A)", shape)
     counts = np.count_nonzero(available, axis=1)
     most = int(counts.max())
     if np.count_nonzero(counts == info.n_actions) == len(counts):
         return None
     if np.count_nonzero(counts == most) == len(counts):
-        return Live(np.nonzero(available)[1].reshape(-1, most), counts, info.n_actions)
-    return Live(np.argsort(~available, axis=1, kind="stable")[:, :most], counts, info.n_actions)
+        return Available(np.nonzero(available)[1].reshape(-1, most), counts, info.n_actions)
+    return Available(np.argsort(~available, axis=1, kind="stable")[:, :most], counts, info.n_actions)
 
 
-def same_live(one: Live | None, other: Live | None) -> bool:
+def same_available(one: Available | None, other: Available | None) -> bool:
     """Whether two decisions have the same available actions."""
     if one is None or other is None:
         return one is other
     return np.array_equal(one.actions, other.actions) and np.array_equal(one.counts, other.counts)
 
 
-def counts_of(live: Live | None) -> np.ndarray | None:
+def counts_of(live: Available | None) -> np.ndarray | None:
     """Return how many actions are live in each task, (B,); None: all."""
     return None if live is None else live.counts
 
 
-def spread(probabilities: np.ndarray, live: Live | None) -> np.ndarray:
+def spread(probabilities: np.ndarray, live: Available | None) -> np.ndarray:
     """Return probabilities of all actions (B, A), from those of all, (B, A), or of the live ones, (B, n)."""
     return probabilities if live is None else live.spread(probabilities)
 
 
-def pick_best(scores: np.ndarray, live: Live | None) -> np.ndarray:
+def pick_best(scores: np.ndarray, live: Available | None) -> np.ndarray:
     """Return the actions (B,) with the highest scores: (B, A), or (B, n) for the live ones."""
     return scores.argmax(axis=1) if live is None else live.at(live.mask(scores).argmax(axis=1))
 
 
-def pick_any(uniform: np.ndarray, live: Live | None, n_actions: int) -> np.ndarray:
+def pick_any(uniform: np.ndarray, live: Available | None, n_actions: int) -> np.ndarray:
     """Return actions (B,), uniformly drawn by uniform numbers (B,) from all actions or from the live ones."""
     if live is None:
         return (uniform * n_actions).astype(np.int64)
     return live.at((uniform * live.counts).astype(np.int64))
 
 
-def even_chances(live: Live | None, info: TaskInfo) -> np.ndarray:
+def even_chances(live: Available | None, info: TaskInfo) -> np.ndarray:
     """Return uniform probabilities over the available actions, (B, A)."""
     if live is None:
         return np.full((len(info), info.n_actions), 1 / info.n_actions)
