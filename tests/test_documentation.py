@@ -47,7 +47,7 @@ PAGES: dict[str, dict[str, str]] = {
     "docs/news.md": {r", corpus=.my-corpus.": ""},
     "docs/offline.md": {  # goes on with the model of docs/logs.md
         r'preset_config\("filter"\)': 'preset_config("filter", epochs=1, choose=False)',
-        r'linucb"\], "models/site"': r'linucb"], "models/site", gents_gym.OfflineConfig(orders=2, tables=2)',
+        r"OfflineConfig\(last=0.2\)": "OfflineConfig(last=0.2, orders=2, tables=2)",
     },
     "docs/own_agent.md": {},
     "docs/own_environment.md": {},

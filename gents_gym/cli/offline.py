@@ -39,22 +39,21 @@ class Offline:
         from gents_gym.logs.describe import describe
         from gents_gym.logs.encoding import Encoding
         from gents_gym.logs.record import read_logs
-        from gents_gym.offline.answers import evaluate_offline, first_row
+        from gents_gym.models.notes import read_columns
+        from gents_gym.offline.answers import evaluate_offline
         from gents_gym.offline.page import conclusions, limits, table_rows, warnings, write_answers
-        from gents_gym.offline.trained import learned_rows, read_columns
 
         if self.out is not None and check_target("out", self.out).exists() and any(self.out.iterdir()):
             raise InputError(f"out must be a new or empty folder, got '{self.out}', which has files in it")
         likelihood = None if self.likelihood is None else make_likelihood(self.likelihood)
-        columns = {} if self.model is None else read_columns(self.model)
+        columns = read_columns(self.model)
         encoding = Encoding.from_json(columns) if columns else None
         logs = read_logs(
             self.data, self.roles, action_table=self.action_table, likelihood=likelihood, encoding=encoding
         )
         print("\n".join(describe(logs)), flush=True)
-        known = learned_rows(columns, logs) > first_row(logs, self.config.last)
         with Console(stderr=True).status("agents play"):
-            found = evaluate_offline(logs, self.agents, self.model, self.config, trained_on=known)
+            found = evaluate_offline(logs, self.agents, self.model, self.config)
         _print_table(table_rows(found))
         for text in (*conclusions(found), *(f"warning: {text}" for text in warnings(found)), *limits(found)):
             print(text)

@@ -15,6 +15,7 @@ from gents_gym.offline.estimators import Estimate, doubly_robust, interval, ips,
 from gents_gym.offline.imagined import Imagination, logged_value, play_imagined, read_stream
 from gents_gym.offline.overlap import Overlap, measure_overlap
 from gents_gym.offline.play import Played, Stream, join, play, split_streams, watch
+from gents_gym.offline.trained import learned_rows
 from gents_gym.offline.verdicts import Answer
 from gents_gym.randomness import stream as random_stream
 from gents_gym.types import Agent, Privileged
@@ -33,7 +34,8 @@ class Answers:
     answers: tuple[Answer, ...]
     overlaps: dict[str, Overlap]  # by agent; {} without propensities
     model: str | None = None
-    trained_on: bool = False  # whether the model was trained on this very log
+    trained_on: bool = False  # whether the model learned from rows that evaluate
+    on_model: frozenset[str] = frozenset()  # agents that use the model
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +86,7 @@ def evaluate_offline(
     agents: Sequence[str] | Mapping[str, str | Agent],
     model: Any = None,
     config: OfflineConfig | None = None,
-    trained_on: bool = False,
+    trained_on: bool | None = None,
 ) -> Answers:
     """Answer what agents would have earned instead of the policy that made the log.
 
@@ -94,7 +96,8 @@ def evaluate_offline(
             model get ``model``, and TS-Gen imputes 64 rows, unless they say otherwise.
         model: The model that predicts rewards and imagines tables, or what names it; None: none.
         config: How to evaluate.
-        trained_on: Whether the model was trained on these rows; the report then says so.
+        trained_on: Whether the model learned from rows that evaluate; there are no conclusions from it then. None:
+            its folder says so, if it has one.
     """
     config = config or OfflineConfig()
     if not agents:
@@ -102,7 +105,9 @@ def evaluate_offline(
     if logs.propensities is None and model is None:
         rule = "a log without propensities must come with a model"
         raise InputError(f'{rule}, got neither: name the column of propensities, or "uniform"')
-    logs = logs.choose(np.arange(first_row(logs, config.last), len(logs)))
+    first = _first_row(logs, config.last)
+    trained_on = learned_rows(model, logs) > first if trained_on is None else trained_on
+    logs = logs.choose(np.arange(first, len(logs)))
     named = agents if isinstance(agents, Mapping) else {name: name for name in agents}
     makers = {name: agent_maker(agent, model) for name, agent in named.items()}
     streams = split_streams(logs)
@@ -125,10 +130,11 @@ def evaluate_offline(
         if overlap is not None:
             overlaps[name] = overlap
     label = str(model) if isinstance(model, str | Path) else None if model is None else type(model).__name__
-    return Answers(logs, config, logged, imagined, tuple(answers), overlaps, label, trained_on)
+    using = frozenset(name for name, agent in named.items() if _uses(agent, model))
+    return Answers(logs, config, logged, imagined, tuple(answers), overlaps, label, trained_on, using)
 
 
-def first_row(logs: Logs, last: float) -> int:
+def _first_row(logs: Logs, last: float) -> int:
     """Return the first row of the latest share ``last`` of a log."""
     return len(logs) - max(round(last * len(logs)), 1)
 
@@ -142,6 +148,14 @@ def agent_maker(spec: str | Agent, model: Any) -> Callable[[], Agent]:
     defaults = {"model": str(model) if isinstance(model, Path) else model, "m": IMPUTED}
     own = {key: value for key, value in defaults.items() if key in known and key not in given and value is not None}
     return lambda: make_agent(spec, **own)
+
+
+def _uses(spec: str | Agent, model: Any) -> bool:
+    """Return whether an agent gets the model; what an object has in it is not known."""
+    if model is None or not isinstance(spec, str):
+        return False
+    name, given = parse_spec(spec)
+    return "model" in agent_options(name) and str(given.get("model", model)) == str(model)
 
 
 def _check_playable(name: str, agent: Agent, stream: Stream) -> None:

@@ -39,7 +39,10 @@ def sorted_answers(answers: Sequence[Answer]) -> list[Answer]:
 def conclusions(found: Answers) -> list[str]:
     """Return a sentence per agent on what can be concluded."""
     agents = dict.fromkeys(answer.agent for answer in found.answers)
-    return [conclude(agent, found.answers, found.overlaps.get(agent)) for agent in agents]
+    return [
+        conclude(agent, found.answers, found.overlaps.get(agent), found.trained_on, agent in found.on_model)
+        for agent in agents
+    ]
 
 
 def warnings(found: Answers) -> list[str]:

@@ -14,6 +14,8 @@ METHODS = {  # in the order of trust, and what each relies on
     "direct": "as good as the model's predictions; its interval leaves their error out",
 }
 TRUSTED = ("doubly robust", "SNIPS", "replay")  # what conclusions are drawn from, with propensities
+UNSEEN = "train with --split time, and evaluate with --last 0.2 on rows that it has not learned from"
+BY_MODEL = ("doubly robust", "imagined", "direct")  # what uses the model
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,24 @@ class Answer:
     decisions: int  # rows behind it; for replay and imagined answers, decisions of the agent
 
 
-def conclude(agent: str, answers: Sequence[Answer], overlap: Overlap | None) -> str:
-    """Return one sentence on an agent against the logged policy."""
+def conclude(
+    agent: str, answers: Sequence[Answer], overlap: Overlap | None, trained_on: bool = False, on_model: bool = False
+) -> str:
+    """Return one sentence on an agent against the logged policy.
+
+    Args:
+        agent: Its name.
+        answers: All estimates, of other agents too.
+        overlap: How its plays overlap with the log's; None: not known.
+        trained_on: Whether the model learned from rows that evaluate; what uses it then concludes nothing.
+        on_model: Whether the agent uses the model.
+    """
     own = {answer.method: answer for answer in answers if answer.agent == agent}
     methods = [method for method in METHODS if method in own]
+    if trained_on:
+        methods = [] if on_model else [method for method in methods if method not in BY_MODEL]
+        if not methods:
+            return f"{agent}: no conclusion, because the model learned from these rows: {UNSEEN}."
     if overlap is not None and not overlap.enough:
         return f"{agent}: no conclusion, because {overlap.warnings()[0]}."
     if not methods:
@@ -72,8 +88,6 @@ def caveats(
     if n_agents > 1:
         found.append("Each interval is for one agent: the best of several looks better than it is.")
     if trained_on:
-        found.append(
-            f"The model '{model}' learned from rows that evaluate here: agents on it, and answers by it, know their "
-            "outcomes. Train with --split time, and evaluate with --last 0.2 on rows that it has not learned from."
-        )
+        rule = f"The model '{model}' learned from rows that evaluate here"
+        found.append(f"{rule}: agents on it, and answers by it, know their outcomes.")
     return found

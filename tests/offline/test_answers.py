@@ -124,6 +124,16 @@ def test_sentences_follow_the_interval_of_the_most_trusted_method(low, high, wor
     assert words in conclude("mine", [answer(-5, -4, "direct"), answer(low, high)], None)
 
 
+def test_a_model_that_learned_from_the_rows_concludes_nothing():
+    own = [answer(4, 5, "doubly robust"), answer(0.1, 0.2), answer(4, 5, "imagined"), answer(4, 5, "direct")]
+    assert "(SNIPS)" in conclude("mine", own, None, trained_on=True)
+    refused = conclude("mine", own, None, trained_on=True, on_model=True)
+    assert refused.startswith("mine: no conclusion, because the model learned from these rows")
+    assert "--last 0.2" in refused
+    assert conclude("mine", own[2:], None, trained_on=True) == refused
+    assert "(doubly robust)" in conclude("mine", own, None, on_model=True)
+
+
 def test_little_overlap_forbids_conclusions():
     overlap = Overlap(5000, effective=12.3, largest=0.4, weight=1.0, error=0.1, accepted=7, rare=0.3)
     said = conclude("mine", [answer(0.1, 0.2)], overlap)
