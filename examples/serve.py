@@ -21,7 +21,7 @@ import gents_gym
 class Question(BaseModel):
     """A context to decide in."""
 
-    context: list[float]
+    context: list[float] | dict[str, float | str]  # numbers, or values by the names of the model's columns
     available: list[str] | None = None  # names of actions; None: all that are not retired
     stream: str = "main"
     votes: bool = False  # whether the probability is worth many times the time
@@ -38,7 +38,7 @@ class Action(BaseModel):
     """An action that can be played from now on."""
 
     action: str
-    features: list[float]
+    features: list[float] | dict[str, float | str]
     stream: str = "main"
 
 

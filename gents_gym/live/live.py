@@ -1,7 +1,7 @@
 """One agent in use: decisions as they are asked for, outcomes as they arrive, everything on disk."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,9 @@ from gents_gym.files import digest
 from gents_gym.likelihoods import make_likelihood
 from gents_gym.live.store import Event, Store, pack
 from gents_gym.live.streams import Setting, Stream
+from gents_gym.logs.encoding import Encoding, encode_one
 from gents_gym.models.load import check_model_name, resolve_model
+from gents_gym.models.notes import read_columns, read_notes
 from gents_gym.specs import parse_spec
 from gents_gym.types import Model, RewardFn, TaskInfo, identity
 
@@ -50,7 +52,7 @@ class Live:
         snapshot_every: int | None = 1000,
         encode: Callable[[str], Any] | None = None,
         reward_fn: RewardFn = identity,
-        likelihood: str = "bernoulli",
+        likelihood: str | None = None,
     ) -> None:
         """Open a store, or go on with it.
 
@@ -63,8 +65,8 @@ class Live:
             snapshot_every: Decisions of a stream after which its state is kept; None: only by :meth:`snapshot`.
             encode: From an action's text to its features, for :meth:`add` with ``text``.
             reward_fn: R, from outcomes to rewards; hand in the same one after a restart.
-            likelihood: What an outcome is: "bernoulli", "gaussian" or "categorical(C)"; a model that is an object
-                knows it.
+            likelihood: What an outcome is: "bernoulli", "gaussian" or "categorical(C)". None: the model's, or
+                Bernoulli for a preset and "untrained".
         """
         self._lock = threading.RLock()
         self._given: dict[str, Any] = {
@@ -73,7 +75,10 @@ class Live:
             "window": check_integer("window", window, 1),
         }
         self._model, self._encode, self._reward_fn = _check_model(model), encode, reward_fn
-        self._likelihood = make_likelihood(likelihood)
+        known, columns = read_notes(model).get("config", {}), read_columns(model)
+        self._likelihood = make_likelihood(known.get("likelihood", "bernoulli") if likelihood is None else likelihood)
+        self._sizes = {name: known.get(name, -1) for name in ("action_dim", "context_dim")}  # -1: not known
+        self._encoding = Encoding.from_json(columns) if columns else None
         self._every = None if snapshot_every is None else check_integer("snapshot_every", snapshot_every, 1)
         self._setting: Setting | None = None
         self._streams: dict[str, Stream] = {}
@@ -113,7 +118,7 @@ class Live:
 
         Args:
             action: Its name, new in the stream.
-            features: Z, (F,).
+            features: Z, (F,), or values by the names of the columns that the model was trained on.
             text: In the place of features, for ``encode``.
             stream: The stream it belongs to.
         """
@@ -129,7 +134,7 @@ class Live:
                     raise InputError("encode must be given to Live for actions with a text, got None")
                 features = self._encode(check_type("text", text, str))
             size = self._store.facts().get("action_dim", -1)
-            vector = check_array("features", features, "(F,)", (size,))
+            vector = self._vector("features", features, "F", size if size >= 0 else self._sizes["action_dim"])
             if size < 0:
                 self._store.set_facts({"action_dim": len(vector)})
             self._happen(one, "add", action=action, vector=pack(vector, np.float32), text=text)
@@ -146,7 +151,7 @@ class Live:
         """Return what to play in a context.
 
         Args:
-            context: X, (D,).
+            context: X, (D,), or values by the names of the columns that the model was trained on.
             available: Names of the actions to choose from; None: all that are not retired.
             votes: Whether an agent without a formula finds the action's probability by votes, which takes
                 many times as long.
@@ -155,15 +160,16 @@ class Live:
         with self._lock:
             one = self._stream(stream)
             votes = check_flag("votes", votes)
-            size = -1 if self._setting is None else self._setting.context_dim
-            vector = check_array("context", context, "(D,)", (size,))
+            size = self._sizes["context_dim"] if self._setting is None else self._setting.context_dim
+            vector = self._vector("context", context, "D", size)
             mask = self._mask(one, available)
             setting = self._setting or self._make_setting(len(one.features[0]), len(vector))
             with self._changing(one):
                 one.setting = setting
                 number, probability = one.choose(vector, mask, votes)
             if self._setting is None:  # the first decision of the store: from now on it has a model
-                self._store.set_facts({"context_dim": len(vector), "model": fingerprint(setting.model)})
+                columns = {} if self._encoding is None else {"columns": self._encoding.to_json()}
+                self._store.set_facts({"context_dim": len(vector), "model": fingerprint(setting.model), **columns})
                 self._setting = setting
             action = list(one.actions)[number]
             event = self._happen(
@@ -250,6 +256,16 @@ class Live:
         for event in self._store.events(name, stream.seq):
             stream.apply(event)
         return stream
+
+    def _vector(self, role: str, values: Any, axis: str, size: int) -> np.ndarray:
+        """Return a context or features as an array of this size; values by names are encoded as the model's log."""
+        if isinstance(values, Mapping):
+            if self._encoding is None:
+                rule = f"{role} must be an array of numbers for a model without columns of a log"
+                raise InputError(f"{rule}, got names for {self._model!r}")
+            columns = self._encoding.contexts if role == "context" else self._encoding.action_features
+            values = encode_one(role, values, columns)
+        return check_array(role, values, f"({axis},)", (size,))
 
     def _number(self, stream: Stream, action: Any) -> int:
         if not isinstance(action, str) or action not in stream.actions:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gents_gym.checks import InputError
+from gents_gym.checks import InputError, check_number
 from gents_gym.logs.table import LogTable
 
 MOST_LEVELS = 50  # of a category; a column of more distinct texts is a text
@@ -26,6 +26,17 @@ class Column:
     def entries(self) -> tuple[str, ...]:
         """The names of the entries that the column becomes."""
         return (self.name,) if self.levels is None else tuple(f"{self.name}={level}" for level in self.levels)
+
+    def encode(self, role: str, value: Any) -> list[float]:
+        """Return the entries of one value; ``role`` is for the errors."""
+        name = f"column {self.name!r} of {role}"
+        if self.levels is None:
+            return [check_number(name, float(value) if isinstance(value, bool | np.bool_) else value)]
+        if not isinstance(value, str) or value not in self.levels:
+            raise InputError(
+                f"{name} must have a level that the model knows, {', '.join(self.levels)}, got {value!r}"
+            )
+        return [float(level == value) for level in self.levels]
 
     def __str__(self) -> str:
         """Return the name, with the levels of a category behind it."""
@@ -86,6 +97,25 @@ def encode(
         columns.append(column)
         parts.append(numbers)
     return tuple(columns), np.concatenate(parts, axis=1)
+
+
+def encode_one(role: str, values: Mapping[Any, Any], columns: Sequence[Column]) -> np.ndarray:
+    """Return the entries of values that are given by the names of a model's columns, in any order.
+
+    Args:
+        role: What they are, for the errors.
+        values: A number or a level for each column.
+        columns: How the model reads them.
+    """
+    names = [column.name for column in columns]
+    rule = f"{role} must have a value for each column of the model, {', '.join(names)}"
+    for name in names:
+        if name not in values:
+            raise InputError(f"{rule}, got none for {name!r}")
+    for name in values:
+        if name not in names:
+            raise InputError(f"{rule}, got the unknown column {name!r}")
+    return np.array([entry for column in columns for entry in column.encode(role, values[column.name])])
 
 
 def is_text(values: pa.ChunkedArray) -> bool:

@@ -4,6 +4,8 @@ import pytest
 from gents_gym import InputError, Roles, RowSets, read_logs
 from gents_gym.live.export import read_decisions
 from gents_gym.live.live import Live
+from gents_gym.logs.encoding import Column, Encoding
+from gents_gym.models.filter import FilterConfig, FilterModel
 
 
 def test_a_log_has_what_was_decided_and_what_came_of_it(tmp_path):
@@ -27,6 +29,22 @@ def test_a_log_has_what_was_decided_and_what_came_of_it(tmp_path):
     rows = [int(decision.action[-1]) for decision in made[1:5]]
     np.testing.assert_array_equal(np.stack([table[f"z_{i}"].to_numpy() for i in range(2)], axis=1), features[rows])
     assert read_decisions(path, pending=True)["outcome"].null_count == 2
+
+
+def test_columns_have_the_names_of_the_model_s_log(tmp_path):
+    encoding = Encoding(
+        (Column("time"), Column("device", ("ios", "web")), Column("day", ("a", "b"))), (Column("kind", ("hat", "shoe")),)
+    )
+    model = FilterModel(FilterConfig(2, 5)).save_pretrained(tmp_path / "model", {"columns": encoding.to_json()})
+    path = tmp_path / "live.db"
+    with Live(path, "softmax", str(model)) as live:
+        live.add("x", {"kind": "shoe"})
+        for context in ({"time": 12, "device": "web", "day": "a"}, [13, 1, 0, 0.5, 0.5]):
+            live.outcome(live.decide(context).id, 1)
+    table = read_decisions(path)
+    found = {name: table[name].to_pylist() for name in table.column_names[6:]}
+    days = {"day=a": [1, 0.5], "day=b": [0, 0.5]}  # not a level in every row
+    assert found == {"x_time": [12, 13], "device": ["web", "ios"], **days, "kind": ["shoe"] * 2}
 
 
 ROLES = Roles("action", "outcome", ("x_*",), ("z_*",), "time", "propensity", "stream")

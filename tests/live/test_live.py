@@ -10,6 +10,8 @@ import pytest
 
 from gents_gym import Gaussian, InputError, rollout
 from gents_gym.live.live import Live
+from gents_gym.logs.encoding import Column, Encoding
+from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.models.joint import JointConfig, JointModel
 from gents_gym.tasks.synthetic import Synthetic
 
@@ -161,11 +163,65 @@ def test_memory_is_bounded(tmp_path):
         assert live._store.has_outcome(first.id)
 
 
-def test_outcomes_of_other_kinds(tmp_path):
-    with Live(tmp_path / "live.db", "greedy", "synthetic-filter-gaussian", likelihood="gaussian") as live:
+@pytest.mark.parametrize("given", [None, "gaussian"])
+def test_outcomes_of_other_kinds(tmp_path, given):
+    with Live(tmp_path / "live.db", "greedy", "synthetic-filter-gaussian", likelihood=given) as live:
         add_all(live)
-        live.decide(TASKS.contexts[0, 0])
+        made = live.decide(TASKS.contexts[0, 0])
+        live.outcome(made.id, 0.5)
         assert live._stream("main").shared.model.likelihood == Gaussian()
+
+
+def test_the_sizes_of_a_model_s_folder_hold_from_the_first_action_on(tmp_path):
+    with open_live(tmp_path / "live.db") as live:
+        with pytest.raises(InputError, match=r"features must have shape \(F,\)=\(2,\), got \(3,\)"):
+            live.add("a", [1, 2, 3])
+        live.add("a", [1, 2])
+        with pytest.raises(InputError, match=r"context must have shape \(D,\)=\(5,\), got \(4,\)"):
+            live.decide(np.zeros(4))
+        with pytest.raises(InputError, match="context must be an array of numbers for a model without columns of a"):
+            live.decide({"age": 30})
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of a model whose log had named columns and categories."""
+    encoding = Encoding((Column("age"), Column("device", ("ios", "web"))), (Column("kind", ("hat", "shoe")),))
+    folder = tmp_path_factory.mktemp("models") / "site"
+    return str(FilterModel(FilterConfig(2, 3)).save_pretrained(folder, {"columns": encoding.to_json()}))
+
+
+def test_values_by_name_are_encoded_as_the_model_s_log(tmp_path, site):
+    rows = [{"age": 30, "device": "ios"}, {"device": "web", "age": True}]
+    with Live(tmp_path / "names.db", "softmax", site) as live, Live(tmp_path / "b.db", "softmax", site) as plain:
+        live.add("007", {"kind": "hat"})
+        live.add("x", [0, 1])
+        plain.add("007", [1, 0])
+        plain.add("x", [0, 1])
+        for named, numbers in zip(rows, ([30, 1, 0], [1, 0, 1]), strict=True):
+            one, other = live.decide(named), plain.decide(numbers)
+            assert one == other
+        for store in (live._store, plain._store):
+            assert [event.vector for event in store.events()] == [event.vector for event in live._store.events()]
+
+
+@pytest.mark.parametrize(
+    ("context", "message"),
+    [
+        ({"age": 30}, "context must have a value for each column of the model, age, device, got none for 'device'"),
+        ({"age": 3, "device": "ios", "hour": 1}, "age, device, got the unknown column 'hour'"),
+        ({"age": 3, "device": "tv"}, "column 'device' of context must have a level .*, ios, web, got 'tv'"),
+        ({"age": 3, "device": np.zeros(2)}, "column 'device' of context must have a level that the model knows"),
+        ({"age": "3", "device": "ios"}, "column 'age' of context must be a number, got '3'"),
+        ({"age": np.nan, "device": "ios"}, "column 'age' of context must be finite, got nan"),
+    ],
+)
+def test_names_and_levels_that_the_model_does_not_know(tmp_path, site, context, message):
+    with Live(tmp_path / "live.db", "greedy", site) as live:
+        live.add("a", {"kind": "hat"})
+        with pytest.raises(InputError, match=message):
+            live.decide(context)
+        assert [event.kind for event in live._store.events()] == ["add"]
 
 
 def test_threads_share_one(tmp_path):
