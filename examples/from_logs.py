@@ -50,8 +50,8 @@ log |= {"device": np.array(["mobile", "desktop"])[rng.integers(2, size=len(rows)
 pa.csv.write_csv(pa.table({**log, "price": features[:, 0], "age": features[:, 1]}), folder / "site.csv")
 
 # 2. What is in it, and what is odd about it?
-_, odd = check_data(folder / "site.csv", ROLES)
-print("\n".join(odd) or "nothing odd was found")
+checked = check_data(folder / "site.csv", ROLES)
+print("\n".join([*checked.odd, *checked.fatal]) or "nothing odd was found")
 logs = gents_gym.read_logs(folder / "site.csv", ROLES)
 print("\n".join(describe(logs)))
 

@@ -106,6 +106,7 @@ TESTED_ELSEWHERE = {  # modules without a test file of their own name, and the f
     "live/streams.py": "live/test_live.py",
     "logs/describe.py": "cli/test_train.py",
     "logs/encoding.py": "logs/test_record.py",
+    "logs/faults.py": "logs/test_check.py",
     "logs/roles.py": "logs/test_record.py",
     "logs/table.py": "logs/test_record.py",
     "models/notes.py": "live/test_live.py",

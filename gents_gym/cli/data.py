@@ -1,5 +1,6 @@
 """The command ``data check``, which checks logs."""
 
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -11,7 +12,7 @@ from gents_gym.logs.roles import Roles
 
 @dataclass(frozen=True)
 class Data:
-    """Report what a log contains and what is odd about it; nothing is written."""
+    """Report what a log contains and what is odd about it; the exit status is 2 if it cannot be used."""
 
     verb: Positional[Literal["check"]]
     """What to do: check."""
@@ -25,8 +26,12 @@ class Data:
         """Check and print."""
         from gents_gym.logs.check import check_data
 
-        has, odd = check_data(self.file, self.roles, self.action_table)
+        has, odd, fatal = check_data(self.file, self.roles, self.action_table)
         print("\n".join(has))
         if not self.roles:
             print("no roles are given: name columns by --action, --outcome, --context and so on to check them too")
-        print("\n".join(odd) if odd else "nothing odd was found")
+        if odd or not fatal:
+            print("\n".join(odd) if odd else "nothing odd was found")
+        if fatal:
+            print("\n".join(["The log cannot be used as it is:", *(f"  {fault}" for fault in fatal)]))
+            sys.exit(2)

@@ -1,7 +1,7 @@
 """Says in words what is odd about a log: duplicates, gaps, constants, leaks, few rows, propensities that do not fit."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ from gents_gym.checks import InputError
 from gents_gym.likelihoods import GAUSSIAN
 from gents_gym.logs.describe import describe
 from gents_gym.logs.encoding import is_number, is_text
+from gents_gym.logs.faults import find_faults
 from gents_gym.logs.record import Logs, read_logs
 from gents_gym.logs.roles import Roles
 from gents_gym.logs.table import LogTable, read_table
@@ -24,25 +25,35 @@ DEVIATIONS = 4.0  # standard errors between propensities and frequencies that ar
 SHOWN = 3  # actions that a sentence names
 
 
-def check_data(data: Any, roles: Roles, action_table: Any = None) -> tuple[list[str], list[str]]:
-    """Return what a log has and what is odd about it, a line each; without roles, the columns alone are looked at.
+class Checked(NamedTuple):
+    """What was found in a log, a line each."""
+
+    has: list[str]  # what is there
+    odd: list[str]  # what is odd about it
+    fatal: list[str]  # why it cannot be used; empty: it can
+
+
+def check_data(data: Any, roles: Roles, action_table: Any = None) -> Checked:
+    """Return what a log has and what is odd about it; without roles, the columns alone are looked at.
 
     Args:
         data: A CSV or Parquet file, a pyarrow table or a pandas data frame.
         roles: The columns of action, outcome, context and so on.
         action_table: A table with the action features, as in :func:`gents_gym.read_logs`.
     """
-    table = read_table("data", data, (roles.action, roles.task))
+    ids = (roles.action, roles.task)
+    table = read_table("data", data, ids)
     table.check_rows()
     title = f"{table.name}: {len(table)} rows".replace("'", "")
     odd = list(_table_oddities(table, roles))
     if not roles:
-        return [title, *(f"  {name:<16} {_kind(table, name)}" for name in table.columns)], odd
+        return Checked([title, *(f"  {name:<16} {_kind(table, name)}" for name in table.columns)], odd, [])
     try:
         logs = read_logs(data, roles, action_table=action_table)
     except InputError as error:
-        return [title], [*odd, f"The log cannot be used as it is: {error}{'' if str(error).endswith('?') else '.'}"]
-    return describe(logs), [*odd, *_log_oddities(logs)]
+        of_actions = None if action_table is None else read_table("action_table", action_table, ids)
+        return Checked([title], odd, find_faults(table, roles, of_actions) or [str(error)])
+    return Checked(describe(logs), [*odd, *_log_oddities(logs)], [])
 
 
 def _kind(table: LogTable, name: str) -> str:

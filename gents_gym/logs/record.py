@@ -110,14 +110,14 @@ def read_logs(
     table.check_rows()
     table.check_complete([*found.used, *(found.action_features if of_actions is None else ())])
     keys = [name for name in (found.task, found.action) if name is not None]
-    ids, actions, first = _number(table, keys)
+    ids, actions, first = number_actions(table, keys)
     columns, contexts = encode(table, found.context, None if encoding is None else encoding.contexts)
     known = None if encoding is None else encoding.action_features
     if of_actions is None:
-        _check_constant(table, found.action_features, actions, first, ids)
+        check_constant(table, found.action_features, actions, first, ids)
         feature_columns, features = encode(table.take(first), found.action_features, known)
     else:
-        feature_columns, features = _join(of_actions, keys, found.action_features, ids, known)
+        feature_columns, features = join_features(of_actions, keys, found.action_features, ids, known)
     outcomes = numbers(table, found.outcome).astype(np.float32)
     if likelihood is not None:
         likelihood.check(f"outcome in {table.name}", outcomes)
@@ -135,7 +135,7 @@ def read_logs(
         found,
         table.name.strip("'"),
     )
-    return logs if found.time is None else _sort(logs, _times(table, found.time))
+    return logs if found.time is None else _sort(logs, read_times(table, found.time))
 
 
 def check_propensities(name: str, values: np.ndarray, where: Any) -> None:
@@ -145,7 +145,7 @@ def check_propensities(name: str, values: np.ndarray, where: Any) -> None:
         raise InputError(f"{name} must lie in (0, 1], got {values[odd[0]]:g} in {where(odd[0])}")
 
 
-def _number(table: LogTable, keys: Sequence[str]) -> tuple[list[tuple[str, ...]], np.ndarray, np.ndarray]:
+def number_actions(table: LogTable, keys: Sequence[str]) -> tuple[list[tuple[str, ...]], np.ndarray, np.ndarray]:
     """Return the ids of actions in the order of their first rows, each row's action (n,), and the first rows (A,)."""
     codes = np.zeros(len(table), np.int64)
     texts = []
@@ -171,7 +171,7 @@ def _tasks(ids: Sequence[tuple[str, ...]], actions: np.ndarray) -> np.ndarray:
     return np.array([places.setdefault(key[0], len(places)) for key in ids], np.int64)[actions]
 
 
-def _check_constant(
+def check_constant(
     table: LogTable, columns: Sequence[str], actions: np.ndarray, first: np.ndarray, ids: Sequence[tuple[str, ...]]
 ) -> None:
     """Raise unless every action feature is the same in all rows of an action."""
@@ -187,7 +187,7 @@ def _check_constant(
             raise InputError(f"{rule}, {what}: name it as context, or give each version an id of its own")
 
 
-def _join(
+def join_features(
     table: LogTable,
     keys: Sequence[str],
     columns: Sequence[str],
@@ -200,7 +200,7 @@ def _join(
         raise InputError(f"{table.name} must have the column {missing[0]!r}, got {', '.join(table.columns)}")
     table.check_rows()
     table.check_complete([*keys, *columns])
-    listed, owners, first = _number(table, keys)
+    listed, owners, first = number_actions(table, keys)
     if len(listed) < len(table):
         row = int(np.flatnonzero(first[owners] != np.arange(len(table)))[0])
         twice = "/".join(listed[owners[row]])
@@ -218,17 +218,21 @@ def _propensities(
     table: LogTable, found: Found, roles: Roles, actions: np.ndarray, ids: Sequence[tuple[str, ...]]
 ) -> np.ndarray | None:
     if found.propensity is not None:
-        values = numbers(table, found.propensity)
-        name = f"column {found.propensity!r} of {table.name}"
-        check_propensities(name, values, lambda row: table.where(np.array([row])))
-        return values
+        return read_propensities(table, found.propensity)
     if roles.propensity != UNIFORM:
         return None
     of_task = _tasks(ids, np.arange(len(ids))) if found.task is not None else np.zeros(len(ids), np.int64)
     return 1 / np.bincount(of_task)[of_task][actions]
 
 
-def _times(table: LogTable, column: str) -> np.ndarray:
+def read_propensities(table: LogTable, column: str) -> np.ndarray:
+    """Return a column of probabilities, (rows,), or raise unless they lie in (0, 1]."""
+    values = numbers(table, column)
+    check_propensities(f"column {column!r} of {table.name}", values, lambda row: table.where(np.array([row])))
+    return values
+
+
+def read_times(table: LogTable, column: str) -> np.ndarray:
     """Return times as numbers, dates in seconds."""
     values = table.column(column)
     if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):

@@ -7,6 +7,8 @@ from fnmatch import fnmatchcase
 from gents_gym.checks import InputError, check_choice
 
 UNIFORM = "uniform"  # as a propensity: every action was played with the same probability
+NEEDED = ("action", "outcome", "context")  # roles that every log must have
+SINGLE = ("action", "outcome", "time", "propensity", "task")  # roles of one column
 
 
 @dataclass(frozen=True)
@@ -62,19 +64,19 @@ def find_columns(roles: Roles, columns: Sequence[str], features_from: Sequence[s
         columns: The columns of the log.
         features_from: The columns of a table of actions, which then has the action features; None: the log has them.
     """
-    for name in ("action", "outcome", "context"):
+    for name in NEEDED:
         if not getattr(roles, name):
             raise InputError(f"{name} must name a column of the log, got none; it has {', '.join(columns)}")
-    single = {name: getattr(roles, name) for name in ("action", "outcome", "time", "propensity", "task")}
+    single = {name: getattr(roles, name) for name in SINGLE}
     if single["propensity"] == UNIFORM and UNIFORM not in columns:
         single["propensity"] = None
     for role, name in single.items():
         if name is not None:
             check_choice(f"column for {role}:", name, columns)
-    context = _expand("context", roles.context, columns)
-    features = _expand("action_features", roles.action_features, columns if features_from is None else features_from)
+    context = expand("context", roles.context, columns)
+    features = expand("action_features", roles.action_features, columns if features_from is None else features_from)
     here = features if features_from is None else ()
-    _check_single(
+    check_single(
         {
             **{role: (name,) for role, name in single.items() if name is not None},
             "context": context,
@@ -86,7 +88,7 @@ def find_columns(roles: Roles, columns: Sequence[str], features_from: Sequence[s
     return Found(**single, context=context, action_features=features, unused=unused)
 
 
-def _expand(role: str, names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
+def expand(role: str, names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
     """Return the columns that ``names`` stand for, each once, in the order of the names."""
     found: list[str] = []
     for name in names:
@@ -97,7 +99,7 @@ def _expand(role: str, names: Sequence[str], columns: Sequence[str]) -> tuple[st
     return tuple(dict.fromkeys(found))
 
 
-def _check_single(columns: Mapping[str, Sequence[str]]) -> None:
+def check_single(columns: Mapping[str, Sequence[str]]) -> None:
     """Raise if a column plays two roles."""
     owners: dict[str, str] = {}
     for role, names in columns.items():

@@ -42,7 +42,8 @@ class LogTable:
 
     def take(self, rows: np.ndarray) -> "LogTable":
         """Return a table of some of the rows, which messages still name by their places in the whole one."""
-        return replace(self, table=self.table.take(rows), rows=rows)
+        places = rows if self.rows is None else self.rows[rows]
+        return replace(self, table=self.table.take(rows), rows=places)
 
     def where(self, rows: np.ndarray) -> str:
         """Return where rows are: lines of a CSV file, whose first has the names, or rows counted from 0."""

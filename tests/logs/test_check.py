@@ -22,8 +22,8 @@ def oddities(changes=None, roles=ROLES):
 
 
 def test_a_clean_log_has_nothing_odd():
-    has, odd = check_data(pa.table(CLEAN), ROLES)
-    assert odd == []
+    has, odd, fatal = check_data(pa.table(CLEAN), ROLES)
+    assert odd == fatal == []
     assert has[0].endswith(f": {N} rows")
     assert any("not used" in line and "u" in line for line in has)
 
@@ -37,7 +37,6 @@ def test_a_clean_log_has_nothing_odd():
         ({"p": np.full(N, 0.5)}, "The propensities of 4 of 4 actions do not fit how often they were played ('0' 0.5"),
         ({"u": np.where(np.arange(N) == 7, None, 1.0)}, "Column 'u' has no value in 1 of 400 rows (row 7)."),
         ({"click": np.arange(N) % 3}, 'if they are categories, train with --likelihood "categorical(3)".'),
-        ({"x": [None, *CLEAN["x"][1:]]}, "The log cannot be used as it is: every row of the table 'data' must have"),
     ],
 )
 def test_what_is_odd_is_said(changes, message):
@@ -50,7 +49,7 @@ def test_repeated_rows_are_counted():
 
 
 def test_columns_alone_are_listed_without_roles():
-    has, odd = check_data(pa.table({**CLEAN, "x": list("ab") * 200}), Roles())
+    has, odd, _ = check_data(pa.table({**CLEAN, "x": list("ab") * 200}), Roles())
     assert [line.split()[0] for line in has[1:]] == list(CLEAN)
     assert "  x                texts, 2 distinct" in has
     assert any("'p' is constant" in line for line in odd)

@@ -1,4 +1,5 @@
 import os
+import re
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from gents_gym import Bernoulli, Categorical, Gaussian, InputError, Logs, Roles, read_logs
+from gents_gym.logs.check import check_data
 from gents_gym.logs.encoding import Encoding
 from gents_gym.parquet import MOST
 
@@ -153,6 +155,7 @@ def test_outcomes_decide_what_they_are_unless_it_is_said():
 def test_bad_logs(tmp_path, changes, roles, message):
     with pytest.raises(InputError, match=message):
         read_logs(write(tmp_path, {**LOG, **changes}, "csv"), roles)
+    assert any(re.search(message, fault) for fault in check_data(tmp_path / "log.csv", roles).fatal)
 
 
 def test_texts_are_refused_with_a_hint():
