@@ -1,8 +1,10 @@
 """The record of a log, and how a table with named roles becomes one."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import pyarrow as pa
 from gents_gym.checks import InputError, check_actions, check_array
 from gents_gym.files import digest
 from gents_gym.likelihoods import Likelihood
-from gents_gym.logs.encoding import Column, Encoding, encode, is_number, numbers
+from gents_gym.logs.encoding import Column, Encoding, encode, is_number, is_text, numbers
 from gents_gym.logs.roles import UNIFORM, Found, Roles, find_columns
 from gents_gym.logs.table import LogTable, read_table
 from gents_gym.types import set_likelihood
@@ -234,13 +236,22 @@ def read_propensities(table: LogTable, column: str) -> np.ndarray:
 
 def read_times(table: LogTable, column: str) -> np.ndarray:
     """Return times as numbers, dates in seconds."""
-    values = table.column(column)
+    values = _dates(table.column(column))
     if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
         return values.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_numpy() / 1e6
     if not is_number(values):
         rule = f"column {column!r} of {table.name} must hold numbers or dates, as 2026-01-31 12:00:00"
         raise InputError(f"{rule}, got {table.first_odd(column, datetime.fromisoformat)}")
     return numbers(table, column)
+
+
+def _dates(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return texts as the dates that a CSV file's would be; the texts themselves if they are none."""
+    if is_text(values):
+        for unit, zone in product(("s", "ns"), (None, "UTC")):
+            with suppress(pa.ArrowInvalid):
+                return values.cast(pa.timestamp(unit, zone))
+    return values
 
 
 def _sort(logs: Logs, times: np.ndarray) -> Logs:

@@ -65,6 +65,28 @@ def test_rows_are_sorted_by_time_and_keep_their_propensities():
     assert np.diff(read_logs(days, Roles("item", "click", ("x1",), time="ts")).times).tolist() == [0, 86400, 0, 86400]
 
 
+@pytest.mark.parametrize(
+    "dates",
+    [
+        ["2026-01-02", "2026-01-01", "2026-01-04"],
+        ["2026-01-02 12:00:00", "2026-01-01T12:00", "2026-01-01 00:00:00"],
+        ["2026-01-02 12:00:00.25", "2026-01-02 12:00:00.5", "2026-01-02 12:00:01.000001"],
+        ["2026-01-02 12:00:00Z", "2026-01-02 12:00:00+01:00", "2026-01-02 12:30:00Z"],
+    ],
+)
+@pytest.mark.parametrize("dtype", [object, "string"])
+def test_texts_of_dates_are_dates_in_every_kind_of_table(tmp_path, dates, dtype):
+    log = {"item": [0, 1, 0], "click": [0, 1, 1], "x1": [1.0, 2.0, 3.0], "ts": dates}
+    roles = Roles("item", "click", ("x1",), time="ts")
+    frame = pd.DataFrame(log).astype({"ts": dtype})
+    times = read_logs(frame, roles).times
+    expected = sorted(pd.Timestamp(date).timestamp() for date in dates)
+    np.testing.assert_allclose(times, expected, rtol=0, atol=1e-6)
+    assert np.array_equal(times, read_logs(write(tmp_path, log, "csv"), roles).times)
+    with pytest.raises(InputError, match="must hold numbers or dates, as 2026-01-31 12:00:00, got 'noon' in row 1"):
+        read_logs(frame.assign(ts=[dates[0], "noon", dates[2]]), roles)
+
+
 def test_uniform_propensities_are_those_of_a_tasks_own_actions():
     three = {"item": [0, 1, 2, 0, 1], "task": [0, 0, 0, 1, 1], "x1": np.zeros(5), "click": np.zeros(5)}
     one = Roles("item", "click", ("x1",), propensity="uniform")
