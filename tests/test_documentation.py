@@ -42,7 +42,9 @@ PAGES: dict[str, dict[str, str]] = {
     "docs/first_evaluation.md": {r"env=env, tasks=50": "env=env, tasks=50, workers=1"},
     "docs/imagined.md": {r"\./models/mine": "synthetic-filter"},
     "docs/inspect.md": {"task=3, steps=20": "task=3, steps=5"},
-    "docs/live.md": {r'preset_config\("filter"\)': 'preset_config("filter", epochs=1, choose=False)'},  # goes on with docs/logs.md
+    "docs/live.md": {
+        r'preset_config\("filter"\)': 'preset_config("filter", epochs=1, choose=False)'
+    },  # goes on with docs/logs.md
     "docs/models.md": {},
     "docs/news.md": {r", corpus=.my-corpus.": ""},
     "docs/offline.md": {  # goes on with the model of docs/logs.md

@@ -33,9 +33,7 @@ class Column:
         if self.levels is None:
             return [check_number(name, float(value) if isinstance(value, bool | np.bool_) else value)]
         if not isinstance(value, str) or value not in self.levels:
-            raise InputError(
-                f"{name} must have a level that the model knows, {', '.join(self.levels)}, got {value!r}"
-            )
+            raise InputError(f"{name} must have a level that the model knows, {', '.join(self.levels)}, got {value!r}")
         return [float(level == value) for level in self.levels]
 
     def __str__(self) -> str:

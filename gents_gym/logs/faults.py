@@ -35,9 +35,7 @@ def find_faults(table: LogTable, roles: Roles, of_actions: LogTable | None = Non
     """
     faults, features_from = Faults(), table if of_actions is None else of_actions
     missing = [role for role in NEEDED if not getattr(roles, role)]
-    faults += [
-        f"{role} must name a column of the log, got none; it has {', '.join(table.columns)}" for role in missing
-    ]
+    faults += [f"{role} must name a column of the log, got none; it has {', '.join(table.columns)}" for role in missing]
     single = _single(faults, roles, table)
     context = _expand(faults, "context", roles.context, table)
     features = _expand(faults, "action_features", roles.action_features, features_from)

@@ -61,6 +61,14 @@ class Logs:
         object.__setattr__(self, "action_ids", ids)
         set_likelihood(self)
 
+    def __repr__(self) -> str:
+        """Return a line with sizes, without arrays."""
+        sizes = f"{len(self.action_ids)} actions, {self.contexts.shape[1]} context entries"
+        features = f"{self.action_features.shape[1]} action features"
+        known = "without" if self.propensities is None else "with"
+        outcomes = f"{self.likelihood} outcomes, {known} propensities"
+        return f"Logs({self.name}: {len(self)} rows, {sizes}, {features}, {outcomes})"
+
     def __len__(self) -> int:
         """Return n."""
         return len(self.contexts)

@@ -1,13 +1,13 @@
 """Answers to what other agents would have earned: every estimate that a log allows, with its lift over the log."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gents_gym.checks import InputError, check_integer
+from gents_gym.checks import InputError, check_integer, need
 from gents_gym.construct import agent_options, make_agent, parse_spec
 from gents_gym.logs.record import Logs
 from gents_gym.offline.config import OfflineConfig
@@ -16,9 +16,12 @@ from gents_gym.offline.imagined import Imagination, logged_value, play_imagined,
 from gents_gym.offline.overlap import Overlap, measure_overlap
 from gents_gym.offline.play import Played, Stream, join, play, split_streams, watch
 from gents_gym.offline.trained import learned_rows
-from gents_gym.offline.verdicts import Answer
+from gents_gym.offline.verdicts import Answer, sorted_answers
 from gents_gym.randomness import stream as random_stream
 from gents_gym.types import Agent, Privileged
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 IMPUTED = 64  # rows that TS-Gen imputes if its spec does not say: a log has no horizon
 
@@ -36,6 +39,16 @@ class Answers:
     model: str | None = None
     trained_on: bool = False  # whether the model learned from rows that evaluate
     on_model: frozenset[str] = frozenset()  # agents that use the model
+
+    def __repr__(self) -> str:
+        """Return a line without arrays."""
+        agents = ", ".join(dict.fromkeys(answer.agent for answer in self.answers))
+        return f"Answers({self.logs!r}, logged policy: {self.logged!r}, {len(self.answers)} answers for {agents})"
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return a data frame with a row for each estimate, agent by agent, the most trusted method first."""
+        pandas = need("pandas", "to_pandas", extra="notebook")
+        return pandas.DataFrame([asdict(answer) for answer in sorted_answers(self.answers)])
 
 
 @dataclass(frozen=True, eq=False)

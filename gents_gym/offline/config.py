@@ -16,7 +16,7 @@ class OfflineConfig:
     latest fifth: 0.2."""
     fixed: float | None = None
     """Evaluate fixed policies: agents watch this share of the rows, the earliest, then learn no more; the other
-    rows evaluate them. None: agents start without knowledge and learn from the rows that replay accepts."""
+    rows evaluate them. None: agents start with none of the rows, and learn from those that replay accepts."""
     orders: int | None = None
     """Orders of the rows that agents play: the log's own, then random ones; the answers are averaged. None: 4 for
     agents that learn, 1 for fixed policies."""

@@ -24,6 +24,10 @@ class Estimate:
     value: float
     influence: np.ndarray
 
+    def __repr__(self) -> str:
+        """Return the value and its standard error, without the influences."""
+        return f"Estimate({self.value:.4g} ± {self.error:.2g})"
+
     @property
     def error(self) -> float:
         """The standard error."""

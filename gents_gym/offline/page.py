@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gents_gym.files import new_folder, write_whole
 from gents_gym.offline.answers import Answers
-from gents_gym.offline.verdicts import METHODS, Answer, caveats, conclude
+from gents_gym.offline.verdicts import METHODS, caveats, conclude, sorted_answers
 from gents_gym.report.tables import to_csv
 from gents_gym.report.template import wrap_page
 
@@ -15,6 +15,7 @@ DEVIATIONS = 3.0  # standard errors between what is imagined of the logged polic
 HEADS = ("agent", "method", "value", "95 % interval", "lift over the log", "95 % interval", "decisions")
 
 TITLE = "Off-policy answers"
+IMAGINED = "logged policy, imagined"  # what lifts of imagined values are over
 
 
 def table_rows(found: Answers) -> list[tuple[str, ...]]:
@@ -23,17 +24,15 @@ def table_rows(found: Answers) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [
         ("logged policy", "mean", f"{logged.value:.4f}", _span(*logged.interval), "", "", str(len(logged.influence)))
     ]
+    played = [answer.decisions for answer in found.answers if answer.method == "imagined"]
+    if played and (imagined := found.imagined_logged) is not None:
+        count = str(played[0])
+        rows.append((IMAGINED, "imagined", f"{imagined.value:.4f}", _span(*imagined.interval), "", "", count))
     for answer in sorted_answers(found.answers):
         value = (f"{answer.value:.4f}", _span(answer.low, answer.high))
         lift = (f"{answer.lift:+.4f}", _span(answer.lift_low, answer.lift_high, "+"))
         rows.append((answer.agent, answer.method, *value, *lift, str(answer.decisions)))
     return rows
-
-
-def sorted_answers(answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers agent by agent, the most trusted method first."""
-    agents, methods = list(dict.fromkeys(answer.agent for answer in answers)), list(METHODS)
-    return sorted(answers, key=lambda answer: (agents.index(answer.agent), methods.index(answer.method)))
 
 
 def conclusions(found: Answers) -> list[str]:
@@ -63,7 +62,7 @@ def limits(found: Answers) -> list[str]:
     """Return what cannot be concluded."""
     config, known = found.config, found.logs.propensities is not None
     n_agents = len({answer.agent for answer in found.answers})
-    return caveats(config.fixed, n_agents, known, config.n_orders, found.model, found.trained_on)
+    return caveats(config.fixed, n_agents, known, config.n_orders, found.model, found.trained_on, bool(found.on_model))
 
 
 def write_answers(found: Answers, out: str | Path) -> Path:

@@ -27,10 +27,16 @@ class Answer:
     value: float
     low: float
     high: float
-    lift: float  # over the logged policy
+    lift: float  # over the logged policy; for imagined answers, over what is imagined of it
     lift_low: float
     lift_high: float
     decisions: int  # rows behind it; for replay and imagined answers, decisions of the agent
+
+
+def sorted_answers(answers: Sequence[Answer]) -> list[Answer]:
+    """Return the answers agent by agent, the most trusted method first."""
+    agents, methods = list(dict.fromkeys(answer.agent for answer in answers)), list(METHODS)
+    return sorted(answers, key=lambda answer: (agents.index(answer.agent), methods.index(answer.method)))
 
 
 def conclude(
@@ -66,7 +72,13 @@ def conclude(
 
 
 def caveats(
-    fixed: float | None, n_agents: int, propensities: bool, orders: int, model: str | None, trained_on: bool
+    fixed: float | None,
+    n_agents: int,
+    propensities: bool,
+    orders: int,
+    model: str | None,
+    trained_on: bool,
+    on_model: bool,
 ) -> list[str]:
     """Return what the answers do not say, a sentence each."""
     found = ["Answers hold for the logged actions, and for contexts like the logged ones."]
@@ -75,8 +87,14 @@ def caveats(
     else:
         found.append("The log has no propensities: nothing corrects the model's errors, so these are its opinions.")
     if fixed is None:
+        start = "Agents start without knowledge and learn as they go."
+        if on_model:
+            start = (
+                "Agents on the model start with the model alone, and with none of these rows; others start without "
+                "knowledge. They learn as they go."
+            )
         found.append(
-            "Agents start without knowledge and learn as they go. Replay shows them as many decisions as it accepts; "
+            f"{start} Replay shows them as many decisions as it accepts; "
             "IPS, SNIPS and doubly robust average over the states that an agent passes through on the way."
         )
     else:

@@ -43,7 +43,9 @@ def test_from_a_csv_to_a_model_to_answers(capsys, tmp_path, command, site):
     assert f"written to {out / 'offline.html'}" in shown
     assert {path.name for path in out.iterdir()} == {"offline.html", "table.csv"}
     assert command(*ask, "--model", model, "--last", 0.2) == 0
-    assert "learned from" not in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "learned from" not in shown
+    assert "logged policy, imagined" in shown
     assert command(*ask, "--model", model, "--out", out) == 2
     assert "out must be a new or empty folder" in capsys.readouterr().err
     site.write_text(site.read_text().replace("tv", "fridge", 1))

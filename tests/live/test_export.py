@@ -33,7 +33,8 @@ def test_a_log_has_what_was_decided_and_what_came_of_it(tmp_path):
 
 def test_columns_have_the_names_of_the_model_s_log(tmp_path):
     encoding = Encoding(
-        (Column("time"), Column("device", ("ios", "web")), Column("day", ("a", "b"))), (Column("kind", ("hat", "shoe")),)
+        (Column("time"), Column("device", ("ios", "web")), Column("day", ("a", "b"))),
+        (Column("kind", ("hat", "shoe")),),
     )
     model = FilterModel(FilterConfig(2, 5)).save_pretrained(tmp_path / "model", {"columns": encoding.to_json()})
     path = tmp_path / "live.db"

@@ -107,9 +107,24 @@ def test_a_report_is_one_page_and_a_table(answers, tmp_path):
     assert "http://" not in text
     rows = (tmp_path / "out" / "table.csv").read_text().splitlines()
     assert len(rows) == 1 + len(answers.answers)
-    assert table_rows(answers)[0][:2] == ("logged policy", "mean")
+    shown = table_rows(answers)
+    assert shown[0][:2] == ("logged policy", "mean")
+    assert shown[1][:3] == ("logged policy, imagined", "imagined", f"{answers.imagined_logged.value:.4f}")
+    for one in (row for row in shown[2:] if row[1] == "imagined"):
+        assert float(one[2]) - float(one[4]) == pytest.approx(answers.imagined_logged.value, abs=1.1e-4)
+    assert any("Agents on the model start with the model alone" in said for said in limits(answers))
     with pytest.raises(InputError, match="out must be a new or empty folder"):
         write_answers(answers, tmp_path / "out")
+
+
+def test_answers_are_short_to_print_and_a_data_frame(answers):
+    said = repr(answers)
+    assert said.startswith("Answers(Logs(logs: 600 rows, 4 actions, 5 context entries, 2 action features, bernoulli")
+    assert said.endswith("18 answers for greedy, linucb, random)")
+    assert len(said) < 250
+    frame = answers.to_pandas()
+    assert frame[["agent", "method"]].iloc[0].tolist() == ["greedy", "doubly robust"]
+    assert sorted(frame["value"]) == sorted(one.value for one in answers.answers)
 
 
 def answer(low, high, method="SNIPS"):
