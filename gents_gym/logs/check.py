@@ -47,7 +47,8 @@ def check_data(data: Any, roles: Roles, action_table: Any = None) -> Checked:
     title = f"{table.name}: {len(table)} rows".replace("'", "")
     odd = list(_table_oddities(table, roles))
     if not roles:
-        return Checked([title, *(f"  {name:<16} {_kind(table, name)}" for name in table.columns)], odd, [])
+        texts = read_table("data", data, table.columns) if table.is_csv else table
+        return Checked([title, *(f"  {name:<16} {_kind(table, texts, name)}" for name in table.columns)], odd, [])
     try:
         logs = read_logs(data, roles, action_table=action_table)
     except InputError as error:
@@ -56,16 +57,28 @@ def check_data(data: Any, roles: Roles, action_table: Any = None) -> Checked:
     return Checked(describe(logs), [*odd, *_log_oddities(logs)], [])
 
 
-def _kind(table: LogTable, name: str) -> str:
-    """Return what a column holds, in a few words."""
+def _kind(table: LogTable, texts: LogTable, name: str) -> str:
+    """Return what a column holds, in a few words; ``texts`` has the columns of a CSV file as they are written."""
     values = table.column(name)
     if pa.types.is_nested(values.type):
         return str(values.type)
-    distinct = f"{pc.count_distinct(values, mode='all').as_py()} distinct"
-    if is_number(values) and values.null_count < len(values):
+    if values.null_count == len(values):
+        return "no values"
+    written = texts.column(name)
+    if pa.types.is_integer(values.type) and is_text(written) and _has_zeros(written):
+        distinct = f"{pc.count_distinct(written).as_py()} distinct"
+        span = f"{pc.min(written).as_py()} to {pc.max(written).as_py()}"
+        return f"texts, because of leading zeros, {distinct}, {span}; numbers unless --action or --task"
+    distinct = f"{pc.count_distinct(values).as_py()} distinct"  # a missing value is none of them
+    if is_number(values):
         found = values.cast(pa.float64(), safe=False)
         return f"numbers, {distinct}, {pc.min(found).as_py():g} to {pc.max(found).as_py():g}"
     return f"{'texts' if is_text(values) else values.type}, {distinct}"
+
+
+def _has_zeros(written: pa.ChunkedArray) -> bool:
+    """Return whether some whole numbers are written with leading zeros, as ids are."""
+    return bool(pc.any(pc.match_substring_regex(written, r"^[+-]?0\d")).as_py())
 
 
 def _table_oddities(table: LogTable, roles: Roles) -> Iterator[str]:
@@ -79,9 +92,9 @@ def _table_oddities(table: LogTable, roles: Roles) -> Iterator[str]:
     if distinct < len(table):
         yield f"{len(table) - distinct} of {len(table)} rows repeat another row in every column."
     for name in flat:
-        if name not in (roles.task, roles.propensity) and len(table) > 1 and len(pc.unique(table.column(name))) == 1:
-            value = table.column(name)[0].as_py()
-            yield f"Column {name!r} is constant, {value!r}: nothing can be learned from it."
+        values = pc.unique(table.column(name).drop_null())
+        if name not in (roles.task, roles.propensity) and len(table) > 1 and len(values) == 1:
+            yield f"Column {name!r} is constant, {values[0].as_py()!r}: nothing can be learned from it."
 
 
 def _log_oddities(logs: Logs) -> Iterator[str]:

@@ -32,6 +32,7 @@ def test_a_clean_log_has_nothing_odd():
     ("changes", "message"),
     [
         ({"x": np.zeros(N)}, "Column 'x' is constant, 0.0: nothing can be learned from it."),
+        ({"u": np.where(np.arange(N) == 7, None, 1.0)}, "Column 'u' is constant, 1.0: nothing can be learned from it."),
         ({"x": CLEAN["click"] + 0.01 * RNG.normal(size=N)}, "Context 'x' alone explains 9"),
         ({"item": np.where(np.arange(N) < 5, 9, CLEAN["item"])}, "1 of 5 actions have fewer than 20 rows ('9' 5)."),
         ({"p": np.full(N, 0.5)}, "The propensities of 4 of 4 actions do not fit how often they were played ('0' 0.5"),
@@ -53,6 +54,20 @@ def test_columns_alone_are_listed_without_roles():
     assert [line.split()[0] for line in has[1:]] == list(CLEAN)
     assert "  x                texts, 2 distinct" in has
     assert any("'p' is constant" in line for line in odd)
+
+
+def test_ids_with_leading_zeros_and_missing_values_are_listed_as_they_are(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(
+        "item,n,device,none\n" + "".join(f"{i:03},{i * 10},{('tv', 'pc', '', 'NA')[i % 4]},\n" for i in range(24))
+    )
+    has, odd, _ = check_data(path, Roles())
+    item, n, device, none = has[1:]
+    assert "texts, because of leading zeros, 24 distinct, 000 to 023" in item
+    assert n.endswith("numbers, 24 distinct, 0 to 230")
+    assert device.endswith("texts, 2 distinct")
+    assert none.endswith("no values")
+    assert any(line.startswith("Column 'device' has no value in 12 of 24 rows") for line in odd)
 
 
 def test_explained_variance():

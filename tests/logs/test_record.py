@@ -1,5 +1,6 @@
 import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ LOG = {
 }
 ROLES = Roles("item", "click", ("x*",), ("z",), task="task")
 ONE = Roles("item", "click", ("x1",))
+LOGS_PAGE = Path(__file__).parents[2] / "docs" / "logs.md"
 
 
 def write(folder, columns=LOG, kind="parquet"):
@@ -192,6 +194,8 @@ def test_ids_that_look_like_numbers_and_empty_cells(tmp_path):
     assert read_logs(path, Roles("item", "click", ("x",))).action_ids == ("007", "7")
     with pytest.raises(InputError, match="got none for 'device' in line 3"):
         read_logs(path, Roles("item", "click", ("x", "device")))
+    words = re.search(r"unless they are in quotes: an empty one, (.*?)\. A missing", LOGS_PAGE.read_text(), re.DOTALL)
+    assert {"", *re.findall("`(.*?)`", words[1])} == set(pa.csv.ConvertOptions().null_values)
     path.write_text("item,x,x,click\n007,1,1,0\n")
     with pytest.raises(InputError, match="must have each column once, got 'x' twice"):
         read_logs(path, Roles("item", "click", ("x",)))
