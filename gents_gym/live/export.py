@@ -68,7 +68,8 @@ def _decode(
     """
     if columns is None:
         return {f"{letter}_{i}": pa.array(entry) for i, entry in enumerate(vectors.T)}
-    found, start = {}, 0
+    found: dict[str, pa.Array] = {}
+    start = 0
     for column in columns:
         part = vectors[:, start : start + len(column.entries)]
         start += len(column.entries)
@@ -79,5 +80,8 @@ def _decode(
             named = {column.name: pa.array([column.levels[level] for level in levels])}
         else:  # numbers were given in the place of a level
             named = {name: pa.array(entry) for name, entry in zip(column.entries, part.T, strict=True)}
-        found |= {f"{letter}_{name}" if name in taken else name: values for name, values in named.items()}
+        for name, values in named.items():
+            while name in taken or name in found:
+                name = f"{letter}_{name}"
+            found[name] = values
     return found

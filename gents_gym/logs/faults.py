@@ -42,18 +42,16 @@ def find_faults(table: LogTable, roles: Roles, of_actions: LogTable | None = Non
     here = features if of_actions is None else ()
     owners = {role: (name,) for role, name in single.items()}
     faults.attempt(check_single, {**owners, "context": context, "action_features": here})
-    used = list(dict.fromkeys([*single.values(), *context, *here]))
-    whole = _complete(faults, table, used)
-    if not len(whole):
-        return faults
+    faults.attempt(table.check_complete, list(dict.fromkeys([*single.values(), *context, *here])))
     for name in context:
-        faults.attempt(encode, whole, [name])
+        faults.attempt(encode, _complete(table, [name]), [name])
     for role, read in (("outcome", numbers), ("propensity", read_propensities), ("time", read_times)):
         if role in single:
-            faults.attempt(read, whole, single[role])
-    keys = [single[role] for role in ("task", "action") if role in single]
-    if "action" in single and (numbered := faults.attempt(number_actions, whole, keys)) is not None:
-        _check_features(faults, whole, features, of_actions, keys, numbered)
+            faults.attempt(read, _complete(table, [single[role]]), single[role])
+    if "action" in single:
+        keys = [single[role] for role in ("task", "action") if role in single]
+        for columns in [[], *([name] for name in features)]:
+            faults.attempt(_check_features, table, columns, of_actions, keys)
     return faults
 
 
@@ -73,28 +71,21 @@ def _expand(faults: Faults, role: str, names: Sequence[str], table: LogTable) ->
     return tuple(dict.fromkeys(name for part in found for name in part))
 
 
-def _complete(faults: Faults, table: LogTable, columns: Sequence[str]) -> LogTable:
+def _complete(table: LogTable, columns: Sequence[str]) -> LogTable:
     """Return the rows with a value in all columns."""
-    faults.attempt(table.check_complete, columns)
     gaps = np.zeros(len(table), np.bool_)
     for column in columns:
         gaps[table.missing(column)] = True
     return table.take(np.flatnonzero(~gaps)) if gaps.any() else table
 
 
-def _check_features(
-    faults: Faults,
-    table: LogTable,
-    columns: Sequence[str],
-    of_actions: LogTable | None,
-    keys: Sequence[str],
-    numbered: tuple[list[tuple[str, ...]], np.ndarray, np.ndarray],
-) -> None:
-    ids, actions, first = numbered
+def _check_features(table: LogTable, columns: Sequence[str], of_actions: LogTable | None, keys: Sequence[str]) -> None:
+    """Raise unless actions have an id each, and these features."""
     if of_actions is not None:
-        for name in columns:
-            faults.attempt(join_features, of_actions, keys, [name], ids, None)
+        ids, _, _ = number_actions(_complete(table, keys), keys)
+        join_features(of_actions, keys, columns, ids, None)
         return
-    for name in columns:
-        faults.attempt(check_constant, table, [name], actions, first, ids)
-        faults.attempt(encode, table.take(first), [name])
+    whole = _complete(table, [*keys, *columns])
+    ids, actions, first = number_actions(whole, keys)
+    check_constant(whole, columns, actions, first, ids)
+    encode(whole.take(first), columns)

@@ -44,6 +44,25 @@ def test_what_is_odd_is_said(changes, message):
     assert any(message in line for line in oddities(changes)), oddities(changes)
 
 
+def test_all_reasons_are_listed_whatever_else_is_wrong():
+    """Every row lacks some value, and still each column is looked at."""
+    odd = {"p": [*[2.0] * 200, *[None] * 200], "x": [*[None] * 200, *["now"] * 199, "then"], "z": np.arange(N)}
+    roles = Roles("item", "clik", ("x", "u"), ("z", "zz"), time="x", propensity="p")
+    fatal = check_data(pa.table({**CLEAN, **odd}), roles).fatal
+    wanted = [
+        "unknown column for outcome: 'clik'",
+        "unknown column for action_features: 'zz'",
+        "column 'x' must have one role, got time and context",
+        "got none for 'x' in rows 0, 1, 2, 3, 4 and 195 more; 'p' in rows 200",
+        "must lie in (0, 1], got 2 in row 0",
+        "must hold numbers or dates, as 2026-01-31 12:00:00, got 'now' in row 200",
+        "column 'z' of the table 'data' must be the same in every row of an action",
+    ]
+    assert len(fatal) == len(wanted)
+    for message in wanted:
+        assert any(message in fault for fault in fatal), message
+
+
 def test_repeated_rows_are_counted():
     twice = {name: np.concatenate([values, values[:3]]) for name, values in CLEAN.items()}
     assert any("3 of 403 rows repeat another row" in line for line in oddities(twice))

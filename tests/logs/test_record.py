@@ -194,7 +194,8 @@ def test_ids_that_look_like_numbers_and_empty_cells(tmp_path):
     assert read_logs(path, Roles("item", "click", ("x",))).action_ids == ("007", "7")
     with pytest.raises(InputError, match="got none for 'device' in line 3"):
         read_logs(path, Roles("item", "click", ("x", "device")))
-    words = re.search(r"unless they are in quotes: an empty one, (.*?)\. A missing", LOGS_PAGE.read_text(), re.DOTALL)
+    page = " ".join(LOGS_PAGE.read_text().split())
+    words = re.search(r"unless they are in quotes: an empty one, (.*?)\. A missing", page)
     assert {"", *re.findall("`(.*?)`", words[1])} == set(pa.csv.ConvertOptions().null_values)
     path.write_text("item,x,x,click\n007,1,1,0\n")
     with pytest.raises(InputError, match="must have each column once, got 'x' twice"):
