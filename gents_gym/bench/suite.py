@@ -13,6 +13,7 @@ from gents_gym.construct import make_agent, make_tasks
 from gents_gym.types import TaskInfo, Tasks
 
 POOL = {"live": 5, "rate": 0.01}  # of ten actions
+LOSSY = {"geometric": 0.1, "lost": 0.2}  # a delay that is drawn
 MABWISER = "mabwiser_decisions_per_second"
 
 
@@ -45,6 +46,7 @@ def measure_suite(sizes: Sizes) -> dict[str, float | None]:
         "vector_env_steps_per_second": _vector_env("gents_gym/Synthetic-v0", 500, sizes.tasks),
         "single_env_steps_per_second": _single_env("gents_gym/Synthetic-v0", 4 * 500),
         "delayed_vector_env_steps_per_second": _vector_env("gents_gym/Synthetic-v0", 500, sizes.tasks, delay=10),
+        "lossy_vector_env_steps_per_second": _vector_env("gents_gym/Synthetic-v0", 500, sizes.tasks, delay=LOSSY),
         "masked_vector_env_steps_per_second": _vector_env("gents_gym/Synthetic-v0", 500, sizes.tasks, turnover=POOL),
         "cartpole_vector_steps_per_second": _vector_env("CartPole-v1", 500, sizes.tasks),
         "linucb_batch_decisions_per_second": _batched_linucb(sizes.tasks),
@@ -58,6 +60,7 @@ def measure_suite(sizes: Sizes) -> dict[str, float | None]:
         "vector_env_speedup": rates.ratio(vector, "single_env_steps_per_second"),
         "vector_env_vs_cartpole": rates.ratio(vector, "cartpole_vector_steps_per_second"),
         "delayed_vector_env_share": rates.ratio("delayed_vector_env_steps_per_second", vector),
+        "lossy_vector_env_share": rates.ratio("lossy_vector_env_steps_per_second", vector),
         "masked_vector_env_share": rates.ratio("masked_vector_env_steps_per_second", vector),
         "linucb_batch_speedup": rates.ratio(batch, "linucb_single_decisions_per_second"),
         "linucb_vs_mabwiser": rates.ratio(batch, MABWISER) if MABWISER in contestants else None,

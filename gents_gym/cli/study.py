@@ -12,8 +12,9 @@ STUDIES = {
     "bake-off": "gents_gym.experiments.bake_off:bake_off",
     "imagined": "gents_gym.experiments.imagined:imagined",
     "planning": "gents_gym.experiments.planning:planning",
+    "settings": "gents_gym.experiments.settings:settings",
 }
-WITH_REGIMES = ("imagined", "planning")
+WITH_REGIMES = ("imagined", "planning", "settings")
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Study:
 
     name: Positional[str]
     """bake-off: all agents on all bundled data sets, by average rank; imagined: imagined versus real regret of ten
-    agents; planning: how good auto, chosen on imagined tasks, is in eight regimes."""
+    agents; planning: how good auto, chosen on imagined tasks, is in eight regimes; settings: regret against delay,
+    turnover, drift and correlation."""
     scale: str = "small"
     """tiny: seconds; small: minutes; full: hours; planning also has medium."""
     seed: int = 0
@@ -32,8 +34,8 @@ class Study:
     workers: int | None = None
     """Blocks of tasks played at once; none: one per core."""
     regimes: tuple[str, ...] = ()
-    """For planning: play only these, such as synthetic-0-500; for imagined: use only these models, such as news-filter.
-    The page shows all that the folder holds. None: all."""
+    """For planning: play only these, such as synthetic-0-500; for imagined: use only these models, such as news-filter;
+    for settings: only delay, turnover, drift or correlation. The page shows all that the folder holds. None: all."""
 
     @property
     def folder(self) -> Path:
@@ -49,7 +51,7 @@ class Study:
         check_choice("study", self.name, STUDIES)
         if self.regimes and self.name not in WITH_REGIMES:
             raise InputError(
-                f"regimes must be of the studies {' and '.join(WITH_REGIMES)}, got --regimes with {self.name}"
+                f"regimes must be of the studies {', '.join(WITH_REGIMES)}, got --regimes with {self.name}"
             )
         study, some = find("study", self.name, STUDIES), {"regimes": self.regimes} if self.regimes else {}
         with meter() as shown:

@@ -43,7 +43,8 @@ class BanditEnv(EnvBase):
     (:class:`gents_gym.tasks.correlated.Correlated`).
 
     `gents_gym/Classification-v0` has the classes of a data set as actions and its rows as contexts
-    (:class:`gents_gym.tasks.classification.Classification`), `gents_gym/Wheel-v0` is the wheel bandit
+    (:class:`gents_gym.tasks.classification.Classification`), `gents_gym/Across-v0` plays other data sets than those
+    that models learn from (:class:`gents_gym.tasks.across.Across`), `gents_gym/Wheel-v0` is the wheel bandit
     (:class:`gents_gym.tasks.wheel.Wheel`), and `gents_gym/Bernoulli-v0` has a constant context
     (:class:`gents_gym.tasks.bernoulli.Bernoulli`). docs/environments.md has a section for each.
 
@@ -64,7 +65,7 @@ class BanditEnv(EnvBase):
 
     ## Starting State
     `reset(seed=s)` plays the first task of the stream (s, split), each further `reset()` the next one. Task i
-    depends on (s, split, i) alone. `info["task"]` is i, or -1 for a task that was handed in. If actions
+    depends on (s, split, i) alone. `info["task"]` is i, or -1 for a task that the caller gave. If actions
     have texts, `info["texts"]` of a reset lists all A; a vector environment's has such a list per slot.
 
     ## Episode End
@@ -82,6 +83,7 @@ class BanditEnv(EnvBase):
     - `drift="walk"` or "jump", `rate=0.005`, `time=True`: of `gents_gym/Drifting-v0`.
     - `correlation=0.5`, `row_effect=0.0`: of `gents_gym/Correlated-v0`.
     - `dataset="digits"`, `target`, `bins`, `test`, `label_noise`: of `gents_gym/Classification-v0`.
+    - `train`, `test`, lists of data sets: of `gents_gym/Across-v0`.
     - `delta=0.95`, `mu1`, `mu2`, `mu3`, `sigma`: of `gents_gym/Wheel-v0`.
     - `delay=0`: how many decisions later an outcome arrives: a whole number, or a dict of one of "constant",
       "geometric" (P(d) = p (1 - p)^d) or "values" and "probabilities", and "lost", the probability that it never does.
@@ -92,7 +94,7 @@ class BanditEnv(EnvBase):
     - `model="synthetic-filter"`, `contexts=None`, `setting=None`, `oracle=None`, `further=1000`: of
       `gents_gym/Imagined-v0`, the model, where its contexts come from, a task distribution that takes the place of
       its banks, the policy class behind the regret, and the rows that approximate means are learned from.
-    - `reset(options={"task": 7})` plays task 7 of the stream, `{"task": tasks}` one that is handed in (a `Tasks`
+    - `reset(options={"task": 7})` plays task 7 of the stream, `{"task": tasks}` a task of yours (a `Tasks`
       batch of one); neither advances the stream.
 
     ## Vectorized environment

@@ -49,7 +49,7 @@ class Delay:
         return np.where(uniform[..., 1] < self.lost, NEVER, self._end_of_batch(decision + late))
 
     def _end_of_batch(self, step: np.ndarray) -> np.ndarray:
-        return step + (self.batch - 1 - step % self.batch)
+        return step if self.batch == 1 else step + (self.batch - 1 - step % self.batch)
 
 
 def make_delay(delay: Any, batch: Any = 1) -> Delay | None:

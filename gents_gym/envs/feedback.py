@@ -41,12 +41,12 @@ def without_pads(outcomes: dict[str, Any], slot: int) -> dict[str, list[Any]]:
 
 
 def observed_outcomes(info: dict[str, Any], reward: np.ndarray) -> np.ndarray:
-    """Return the observed outcomes (B,); the rewards where the environment tells no outcome."""
+    """Return the observed outcomes (B,); the rewards if the environment reports no outcome."""
     outcome = np.asarray(reward, np.float64).copy()
-    for source in (info, info.get("final_info", {})):  # a slot that ended and began anew has it in the latter
+    for source in (info, info.get("final_info", {})):  # a slot that was reset in this step has it in the latter
         if "outcome" in source:
-            told = source.get("_outcome", slice(None))
-            outcome[told] = source["outcome"][told]
+            reported = source.get("_outcome", slice(None))
+            outcome[reported] = source["outcome"][reported]
     return outcome
 
 
@@ -59,13 +59,13 @@ def read_feedback(info: dict[str, Any], live: np.ndarray) -> Feedback:
     for source in (info, info.get("final_info", {})):
         if "feedback" in source:
             shown = source["feedback"]
-            told = live & source.get("_feedback", True)
+            reported = live & source.get("_feedback", True)
             decision, outcome = shown["decision"], shown["outcome"]
             if decision.dtype != object:
-                task, place = np.nonzero((decision >= 0) & told[:, None])
+                task, place = np.nonzero((decision >= 0) & reported[:, None])
                 parts.append((task, decision[task, place], outcome[task, place]))
             else:
-                for i in np.flatnonzero(told):
+                for i in np.flatnonzero(reported):
                     parts.append((np.full(len(decision[i]), i), np.array(decision[i], int), np.array(outcome[i])))
     if not parts:
         return Feedback(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gents_gym.envs.delay import NEVER, Delay
+from gents_gym.envs.delay import Delay
 from gents_gym.envs.mail_kernel import exchange, sort_decisions
 
 ROOM = 64  # decisions that an unknown horizon is prepared for at first
+GROUP = 8  # slots whose delays are drawn at once: small arrays stay in the cache
 
 
 class Mail:
@@ -60,20 +61,22 @@ class Mail:
             self._grow()
         given = (action, outcome, reward, playing, ended)
         paid, decision, actions, outcomes = exchange(
-            *given, self._time, self._order, self._starts, self._kept, self._actions, self._numbers
+            *given, self._time, self._order, self._starts, self._kept, self._letters
         )
         return paid, {"decision": decision, "action": actions, "outcome": outcomes}
 
     def _draw(self, slots: np.ndarray, first: int) -> None:
         """Draw when the decisions of ``slots`` are shown, from decision ``first`` on, and sort them."""
-        count, uniform = self._shown.shape[1] - first, None
-        if self.is_random:
-            each = (self._rngs[slot] for slot in slots.tolist())
-            # A slot that has not begun yet has no generator; it begins before it is played.
-            uniform = np.stack([np.zeros((count, 2)) if rng is None else rng.random((count, 2)) for rng in each])
-        self._shown[slots, first:] = self._delay.shown(uniform, first, count)
-        sort_decisions(slots, self._shown, self._order, self._starts)
-        self._kept[slots] = (self._shown[slots] < NEVER).sum(axis=1)
+        count = self._shown.shape[1] - first
+        for some in np.split(slots, range(GROUP, len(slots), GROUP)) if self.is_random else ():
+            uniform = np.zeros((len(some), count, 2))
+            for numbers, slot in zip(uniform, some.tolist(), strict=True):
+                if (rng := self._rngs[slot]) is not None:  # a slot without one begins before it is played
+                    rng.random(out=numbers)
+            self._shown[some, first:] = self._delay.shown(uniform, first, count)
+        if not self.is_random:
+            self._shown[slots, first:] = self._delay.shown(None, first, count)
+        sort_decisions(slots, self._shown, self._order, self._starts, self._kept)
 
     def _make_room(self, size: int, first: int = 0) -> None:
         n_slots = len(self._slots)
@@ -81,14 +84,14 @@ class Mail:
         self._order = np.zeros((n_slots, size), np.int64)  # decisions, sorted by that step
         self._starts = np.zeros((n_slots, size + 1), np.int64)  # how many are shown before a step
         self._kept = np.zeros(n_slots, np.int64)  # how many are not lost
-        self._actions, self._numbers = np.zeros((n_slots, size), np.int64), np.zeros((2, n_slots, size))
+        self._letters = np.zeros((n_slots, size, 3))  # actions, outcomes and rewards
         if first == 0:
             self._draw(self._slots, 0)
 
     def _grow(self) -> None:
         """Double the room."""
-        shown, actions, numbers = self._shown, self._actions, self._numbers
+        shown, letters = self._shown, self._letters
         size = shown.shape[1]
         self._make_room(2 * size, size)
-        self._shown[:, :size], self._actions[:, :size], self._numbers[..., :size] = shown, actions, numbers
+        self._shown[:, :size], self._letters[:, :size] = shown, letters
         self._draw(self._slots, size)

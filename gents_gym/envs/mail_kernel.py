@@ -10,14 +10,16 @@ def sort_decisions(
     shown: np.ndarray,  # (B, size): the step in which a decision is shown
     order: np.ndarray,  # (B, size): decisions, sorted by that step; those beyond the last step by their number
     starts: np.ndarray,  # (B, size + 1): how many are shown before a step
+    kept: np.ndarray,  # (B,): how many are not lost
 ) -> None:
-    """Fill the rows of ``slots`` in ``order`` and ``starts``."""
+    """Fill the rows of ``slots`` in ``order``, ``starts`` and ``kept``."""
     size = shown.shape[1]
     for b in slots:
         count = np.zeros(size + 3, np.int64)  # of each step, of later ones, of never
         for t in range(size):
             step = shown[b, t]
             count[(step if step < size else size + (step == np.iinfo(np.int64).max)) + 1] += 1
+        kept[b] = size - count[size + 2]
         count = count.cumsum()
         starts[b] = count[: size + 1]
         for t in range(size):
@@ -38,19 +40,20 @@ def exchange(
     order: np.ndarray,  # (B, size)
     starts: np.ndarray,  # (B, size + 1)
     kept: np.ndarray,  # (B,): how many are not lost
-    actions: np.ndarray,  # (B, size)
-    numbers: np.ndarray,  # (2, B, size): outcomes and rewards
+    letters: np.ndarray,  # (B, size, 3): actions, outcomes and rewards, next to each other for the cache
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Keep a decision of every slot that is playing; return rewards (B,), decisions, actions and outcomes (B, K)."""
     n_slots, width = len(action), 1
     for b in range(n_slots):
         if playing[b]:
             t = time[b]
-            actions[b, t], numbers[0, b, t], numbers[1, b, t] = action[b], outcome[b], reward[b]
+            letters[b, t, 0], letters[b, t, 1], letters[b, t, 2] = action[b], outcome[b], reward[b]
             time[b] += 1
-            count = 0
-            for i in range(starts[b, t], kept[b] if ended[b] else starts[b, t + 1]):
-                count += order[b, i] <= t
+            count = starts[b, t + 1] - starts[b, t]  # none of them is of a decision to come
+            if ended[b]:
+                count = 0
+                for i in range(starts[b, t], kept[b]):
+                    count += order[b, i] <= t
             width = max(width, count)
     decision, played = np.full((n_slots, width), -1), np.full((n_slots, width), -1)
     seen, paid = np.zeros((n_slots, width)), np.zeros(n_slots)
@@ -60,7 +63,7 @@ def exchange(
             for i in range(starts[b, t], kept[b] if ended[b] else starts[b, t + 1]):
                 d = order[b, i]
                 if d <= t:  # without a known horizon, decisions to come are sorted too
-                    decision[b, k], played[b, k], seen[b, k] = d, actions[b, d], numbers[0, b, d]
-                    paid[b] += numbers[1, b, d]
+                    decision[b, k], played[b, k], seen[b, k] = d, np.int64(letters[b, d, 0]), letters[b, d, 1]
+                    paid[b] += letters[b, d, 2]
                     k += 1
     return paid, decision, played, seen

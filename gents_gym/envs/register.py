@@ -44,7 +44,7 @@ def register_tasks(env_id: str, tasks: str | Callable[..., TaskDistribution], /,
     if env_id in known:
         if known[env_id].vector_entry_point == VECTOR_ENTRY_POINT and known[env_id].kwargs == arguments:
             return
-        raise InputError(f"env_id must be new, got {env_id!r}, which stands for {known[env_id].kwargs}")
+        raise InputError(f"env_id must be new, got {env_id!r}, which is registered with {known[env_id].kwargs}")
     register(env_id, arguments)
 
 
@@ -64,7 +64,7 @@ def _check_id(env_id: str) -> None:
 
 
 def _importable(tasks: Any) -> str:
-    """Return the id or ``package.module:Class`` of ``tasks``, or raise where it does not lead there elsewhere too."""
+    """Return the id or ``package.module:Class`` of ``tasks``, or raise if another process could not import it."""
     name = tasks
     if not isinstance(tasks, str):
         name = f"{getattr(tasks, '__module__', '')}:{getattr(tasks, '__qualname__', '<nameless>')}"

@@ -52,7 +52,7 @@ def draw_table(tasks: Tasks, actions: np.ndarray) -> np.ndarray:
 
 
 def _window(tasks: Tasks, actions: np.ndarray) -> range:
-    """Return the decisions to show, the one to come last where there is one."""
+    """Return the decisions to show, the one to come last, if there is one."""
     end = min(len(actions) + 1, tasks.horizon)
     return range(max(0, end - ROWS), end)
 

@@ -112,12 +112,12 @@ def _slot(observation: Any, i: int) -> Any:
 
 def _by_slot(info: dict[str, Any], n_slots: int) -> list[dict[str, Any]]:
     """Return a dict per slot of what Gymnasium returns in arrays, each with a mask beside it."""
-    told: list[dict[str, Any]] = [{} for _ in range(n_slots)]
+    infos: list[dict[str, Any]] = [{} for _ in range(n_slots)]
     for key, values in info.items():
         if key.startswith("_"):
             continue
         each = _by_slot(values, n_slots) if isinstance(values, dict) else values.tolist()
         mask = info.get(f"_{key}")
         for i in range(n_slots) if mask is None else np.flatnonzero(mask).tolist():
-            told[i][key] = each[i]
-    return told
+            infos[i][key] = each[i]
+    return infos

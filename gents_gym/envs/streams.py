@@ -66,7 +66,7 @@ class Streams:
     def generators(self, role: str, slots: np.ndarray, numbers: np.ndarray) -> list[np.random.Generator]:
         """Return what draws a role's part of the tasks ``numbers`` (n,) of ``slots`` (n,).
 
-        A task that was handed in has the number -1, and the generator of its slot's number.
+        A task that the caller gave has the number -1, and the generator of its slot's number.
         """
         pairs = zip(slots.tolist(), numbers.tolist(), strict=True)
         return [stream(self._seeds[i] or 0, role, i if number < 0 else number, self._split) for i, number in pairs]

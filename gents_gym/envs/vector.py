@@ -83,7 +83,7 @@ class BanditVectorEnv(VectorEnvBase):
         if "max_episode_steps" in config:
             raise InputTypeError("max_episode_steps is an argument of gym.make; horizon is the length of an episode")
         if config and not isinstance(tasks, str):
-            raise InputError(f"tasks must be an id where it has arguments ({', '.join(config)}), got {tasks!r}")
+            raise InputError(f"tasks must be an id if arguments are given ({', '.join(config)}), got {tasks!r}")
         self.distribution = make_tasks(tasks, **config) if isinstance(tasks, str) else tasks
         if not isinstance(self.distribution, TaskDistribution):
             raise InputError(f"tasks must be a task distribution or its id, got {tasks!r}")

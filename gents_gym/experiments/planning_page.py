@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.checks import InputError
 from gents_gym.drawing.canvas import FONT, canvas, finish, to_bytes
 from gents_gym.drawing.style import looks
 from gents_gym.evaluation.measures import CONFIDENCE, poor_yardstick, totals
 from gents_gym.evaluation.rollout import Rollout
+from gents_gym.experiments.gaps import GOAL_HEADS, Gap, mean_gap, paired
 from gents_gym.experiments.regimes import CHEAP, RIVALS, Regime, Size
 from gents_gym.experiments.studies import wrap
 from gents_gym.report.comparison import mean_interval
@@ -58,30 +58,6 @@ class Block:
     tuned: dict[str, Any] | None  # what was chosen as ``auto``
 
 
-@dataclass(frozen=True)
-class Gap:
-    """A difference on common tasks with its interval, and the verdict on a goal."""
-
-    goal: str
-    mean: float
-    low: float
-    high: float
-    tasks: int
-
-    @property
-    def verdict(self) -> str:
-        """Whether the goal, at most zero, is met."""
-        return "met" if self.high <= 0 else "not met" if self.low > 0 else "not shown"
-
-
-def paired(one: Rollout, other: Rollout) -> tuple[np.ndarray, np.ndarray]:
-    """Return the expected regrets of two agents in the tasks that both have played, (B,) each."""
-    n_tasks, n_blocks = min(len(one.actions), len(other.actions)), min(len(one.tasks), len(other.tasks))
-    if one.tasks[:n_blocks] != other.tasks[:n_blocks]:
-        raise InputError("agents of a regime must have played the same first tasks, got tasks with different hashes")
-    return totals(one, "expected")[:n_tasks], totals(other, "expected")[:n_tasks]
-
-
 def gaps(block: Block, seed: int = 0) -> list[Gap]:
     """Return how ``auto`` compares to the goals, for the rivals that have been played."""
     records, paper = block.records, block.regime.paper
@@ -92,16 +68,12 @@ def gaps(block: Block, seed: int = 0) -> list[Gap]:
     if pairs:
         best = max(pairs, key=lambda agent: float((pairs[agent][0] - pairs[agent][1]).mean()))
         missing = "" if len(pairs) == 1 + len(RIVALS) else ", of those that have played"
-        found.append(_mean_gap(f"auto − {best} (the best rival{missing}) ≤ 0", pairs[best][0] - pairs[best][1]))
+        found.append(mean_gap(f"auto − {best} (the best rival{missing}) ≤ 0", pairs[best][0] - pairs[best][1]))
     if paper in pairs:
         own, theirs = pairs[paper]
-        found.append(_mean_gap(f"auto − ½ · {paper} ≤ 0", own - theirs / 2))
+        found.append(mean_gap(f"auto − ½ · {paper} ≤ 0", own - theirs / 2))
         found.append(_tail_gap(f"95 % quantile of auto − that of {paper} ≤ 0", own, theirs, seed))
     return found
-
-
-def _mean_gap(goal: str, differences: np.ndarray) -> Gap:
-    return Gap(goal, *mean_interval(differences), len(differences))
 
 
 def _tail_gap(goal: str, own: np.ndarray, theirs: np.ndarray, seed: int) -> Gap:
@@ -140,12 +112,11 @@ def _goals(blocks: Sequence[Block]) -> list[str]:
     lines = [
         "## Goals",
         "",
-        "| regime | goal | difference | 95 % interval | tasks | verdict |",
+        f"| regime {GOAL_HEADS}",
         "|---|---|---:|---|---:|---|",
     ]
     for name, gap in rows:
-        interval = f"{gap.low:.1f} to {gap.high:.1f}"
-        lines.append(f"| {name} | {escape(gap.goal)} | {gap.mean:+.1f} | {interval} | {gap.tasks} | {gap.verdict} |")
+        lines.append(f"| {name} {gap.row}")
     return [*lines, ""]
 
 

@@ -35,7 +35,7 @@ def train_missing(experiment: Experiment, place: Setting, size: Scale, on_epoch:
         if name in place.given or name in bundled:
             continue
         config, actions = plan_training(name, place, size)
-        if not _is_there(Path(name), config, actions):
+        if not holds_training(Path(name), config, actions):
             _train(Path(name), place, size, config, actions, on_epoch)
 
 
@@ -56,7 +56,7 @@ def _n_batches(actions: int, config: TrainConfig) -> int:
     return -(-actions // (config.batch or 500))
 
 
-def _is_there(folder: Path, config: TrainConfig, actions: int) -> bool:
+def holds_training(folder: Path, config: TrainConfig, actions: int) -> bool:
     """Return whether a folder holds this training, finished; raise if it holds another."""
     if not (folder / CONFIG).exists():
         return False

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from gents_gym.checks import InputError, check_choice, check_integer, check_number
 from gents_gym.likelihoods import Likelihood
-from gents_gym.models.coefficients import CoefficientBelief
+from gents_gym.models.coefficients import CoefficientBelief, CoefficientModel
 from gents_gym.models.conjugate import ConjugatePosterior, conjugate_marginal
 from gents_gym.models.contexts import CONTEXT_MODELS, Sources
 from gents_gym.models.jump import JumpPosterior, jump_marginal
@@ -39,7 +40,7 @@ class ExactModel:
         check_number("the truth's noise", self.truth.noise, 0, above=True)
         if self.likelihood.support is not None and not self.truth.is_plain:
             rule = "model 'exact' needs gaussian outcomes if coefficients move or actions share them"
-            raise InputError(f"{rule}, got {self.likelihood} ones")
+            raise InputError(f"{rule}, got {self.likelihood} ones: model 'reference' is for bernoulli ones")
 
     @property
     def likelihood(self) -> Likelihood:
@@ -88,14 +89,11 @@ class ExactModel:
 
     def design(self, contexts: np.ndarray) -> np.ndarray:
         """Return (1, φ_X(X)) in double precision, (..., D) to (..., K)."""
-        mapped = contexts if self.truth.context_map is None else self.truth.context_map(contexts)
-        return np.concatenate([np.ones_like(mapped[..., :1]), mapped], axis=-1).astype(np.float64)
+        return design_rows(self.truth, contexts)
 
     def prior(self, action_features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and variance of the coefficients, (B, A, F) to (B, A, Q) each; a category's are contiguous."""
-        mean, variance = self.truth.prior(action_features)
-        shape = (*action_features.shape[:2], -1)
-        return mean.reshape(shape), variance.reshape(shape)
+        return flat_prior(self.truth, action_features)
 
     def posterior(self, action_features: np.ndarray, ledger: Ledger) -> Posterior:
         """Return the posterior of B·A actions (B, A, F) without observations."""
@@ -110,6 +108,28 @@ class ExactModel:
         return SampledPosterior.prior(self.likelihood, n_steps, self.n_weighted, ledger, *prior)
 
 
+def design_rows(truth: Truth, contexts: np.ndarray) -> np.ndarray:
+    """Return (1, φ_X(X)) in double precision, (..., D) to (..., K)."""
+    mapped = contexts if truth.context_map is None else truth.context_map(contexts)
+    return np.concatenate([np.ones_like(mapped[..., :1]), mapped], axis=-1).astype(np.float64)
+
+
+def flat_prior(truth: Truth, action_features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and variance of the coefficients, (B, A, F) to (B, A, Q) each; a category's are contiguous."""
+    mean, variance = truth.prior(action_features)
+    shape = (*action_features.shape[:2], -1)
+    return mean.reshape(shape), variance.reshape(shape)
+
+
+class PublishedModel(CoefficientModel, Protocol):
+    """A model of coefficients that knows p*."""
+
+    @property
+    def truth(self) -> Truth:
+        """P*."""
+        ...
+
+
 class ExactBelief(CoefficientBelief):
     """What p* believes of B tasks.
 
@@ -117,7 +137,7 @@ class ExactBelief(CoefficientBelief):
     as time, are used by default and with "given".
     """
 
-    def __init__(self, model: ExactModel, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
+    def __init__(self, model: PublishedModel, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
         """Start with empty histories."""
         super().__init__(model, info, rngs)
         self._spread = model.truth.context_spread

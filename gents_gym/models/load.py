@@ -1,7 +1,7 @@
 """Loads models by name: a bundled model's id, a preset, a folder or ``package.module:Class``."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, cast
@@ -14,12 +14,15 @@ from gents_gym.construct import find, make_object, parse_spec
 from gents_gym.files import as_path, read_file
 from gents_gym.models.action import PerAction
 from gents_gym.models.exact import ExactModel
+from gents_gym.models.reference import ReferenceModel
 from gents_gym.models.sequence import CONFIG, FORMAT, TENSORS, SequenceModel
 from gents_gym.schema import check_schema
 from gents_gym.seals import check_seal, is_sha256
-from gents_gym.types import ActionModel, Belief, Model, TaskInfo
+from gents_gym.types import ActionModel, Belief, Model, TaskInfo, Truth
 
 WEIGHTS = Path(__file__).parent / "weights"
+# Names of p*, of tasks that publish it.
+PUBLISHED: dict[str, Callable[[Truth], Model]] = {"exact": ExactModel, "reference": ReferenceModel}
 UNTRAINED = "untrained"  # the name of a filter with the prior N(0, I)
 WHOLE = ("begin", "likelihood", "context_features", "action_context_features")  # the parts of a Model
 VERBS = ("expected", "variance", "decide", "observe", "complete", "fork", "add", "state", "restore")  # of a Belief
@@ -67,7 +70,7 @@ def model_folders(name: str | Path) -> list[Path]:
         return [WEIGHTS / id for id in bundled_family(str(name))]
     folder = WEIGHTS / str(name) if str(name) in bundled else as_path("model", name)
     if not folder.is_dir():
-        check_choice("model, and no folder:", str(name), [*registry.PRESETS, *bundled, "exact", UNTRAINED])
+        check_choice("model, and no folder:", str(name), [*registry.PRESETS, *bundled, *PUBLISHED, UNTRAINED])
     return [folder]
 
 
@@ -95,7 +98,7 @@ def check_model_name(model: Any) -> None:
         if ":" in str(model):
             if is_trained(str(model)):
                 model_folders(model)
-        elif model not in ("exact", UNTRAINED):
+        elif model not in (*PUBLISHED, UNTRAINED):
             model_folders(model)
     else:
         as_model(model)
@@ -107,17 +110,17 @@ def resolve_model(model: Any, info: TaskInfo) -> Model:
     Args:
         model: A model, or the name of one: a bundled model's id; a preset, which selects its bundled model for the
             tasks' sizes and outcomes; a folder; ``package.module:Class`` with options, of which a subclass of
-            :class:`SequenceModel` takes only ``folder``; "exact", p* itself; or "untrained", a filter without offline
-            training.
+            :class:`SequenceModel` takes only ``folder``; "exact", p* itself; "reference", p* by a chain, if
+            there is no closed form; or "untrained", a filter without offline training.
         info: What is known of the tasks.
     """
     if not isinstance(model, str | Path):
         return as_model(model)
-    if model == "exact":
+    if model in PUBLISHED:
         if info.truth is None:
-            rule = "model 'exact' is p* of settings that publish it (if φ is hidden, exact-twin knows it)"
+            rule = f"model {str(model)!r} is p* of settings that publish it (if φ is hidden, exact-twin knows it)"
             raise InputError(f"{rule}, and these tasks do not")
-        return ExactModel(info.truth)
+        return PUBLISHED[str(model)](info.truth)
     if model == UNTRAINED:
         return untrained_filter(info)
     if ":" in str(model) and not is_trained(str(model)):

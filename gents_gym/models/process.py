@@ -147,7 +147,7 @@ class ProcessPosterior:
         """
         truth, n = self.truth, self._count()
         n_rows = end if truth.rate else 1
-        path = np.stack([self._draw_prior(rng, draws, n_rows) for rng in rngs])
+        path = np.stack([draw_paths(truth, rng, (draws, n_rows, *self.mean.shape[1:])) for rng in rngs])
         common = np.stack([rng.standard_normal((draws, end)) for rng in rngs]) * np.sqrt(truth.row_effect * truth.noise)
         own = np.stack([rng.standard_normal((draws, n)) for rng in rngs])
         task, at = np.arange(len(path))[:, None], self.cells[:, :n]
@@ -167,26 +167,7 @@ class ProcessPosterior:
         else:
             pushes = np.einsum("bnmk,bna->bmak", source, action[..., None] == np.arange(path.shape[3]))[:, :, None]
         common[tasks, :, at[tasks, slots]] += truth.row_effect * truth.noise * weights[tasks, :, slots]
-        return path + self._spread(pushes), common
-
-    def _draw_prior(self, rng: np.random.Generator, draws: int, n_rows: int) -> np.ndarray:
-        """Return standardised coefficients under the prior, (M, T, A, K)."""
-        kept, c = 1 - self.truth.rate, self.truth.correlation
-        shape = (draws, n_rows, self.mean.shape[1] + (c > 0), self.mean.shape[2])
-        steps = rng.standard_normal(shape)
-        if n_rows > 1:
-            steps[:, 1:] *= np.sqrt(1 - kept**2)
-            steps = lfilter([1.0], [1.0, -kept], steps, axis=1)
-        return steps if c == 0 else np.sqrt(1 - c) * steps[:, :, 1:] + np.sqrt(c) * steps[:, :, :1]
-
-    def _spread(self, pushes: np.ndarray) -> np.ndarray:
-        """Return the effect of changes at single cells on all coefficients, (B, M, T, A, K) to the same."""
-        if pushes.shape[2] > 1:
-            fade = [1.0], [1.0, -(1 - self.truth.rate)]
-            backward = lfilter(*fade, pushes[:, :, ::-1], axis=2)[:, :, ::-1]
-            pushes = lfilter(*fade, pushes, axis=2) + backward - pushes
-        c = self.truth.correlation
-        return pushes if c == 0 else (1 - c) * pushes + c * pushes.sum(axis=3, keepdims=True)
+        return path + spread_pushes(truth, pushes), common
 
     def pick(self, tasks: np.ndarray, ledger: Ledger) -> "ProcessPosterior":
         """Return a copy of the tasks at ``tasks``, whose ledger is ``ledger``."""
@@ -209,6 +190,26 @@ class ProcessPosterior:
             self.inverse = np.pad(self.inverse, ((0, 0), (0, more), (0, more)))
             self.solved = np.pad(self.solved, ((0, 0), (0, more)))
             self.cells = np.pad(self.cells, ((0, 0), (0, more)), constant_values=-1)
+
+
+def draw_paths(truth: Truth, rng: np.random.Generator, shape: tuple[int, int, int, int]) -> np.ndarray:
+    """Return standardised coefficients of T decisions under the prior, of shape (M, T, A, K)."""
+    kept, c, (draws, n_rows, n_actions, size) = 1 - truth.rate, truth.correlation, shape
+    steps = rng.standard_normal((draws, n_rows, n_actions + (c > 0), size))
+    if n_rows > 1:
+        steps[:, 1:] *= np.sqrt(1 - kept**2)
+        steps = lfilter([1.0], [1.0, -kept], steps, axis=1)
+    return steps if c == 0 else np.sqrt(1 - c) * steps[:, :, 1:] + np.sqrt(c) * steps[:, :, :1]
+
+
+def spread_pushes(truth: Truth, pushes: np.ndarray) -> np.ndarray:
+    """Return the effect of changes at single cells on all coefficients, (B, M, T, A, K) to the same."""
+    if pushes.shape[2] > 1:
+        fade = [1.0], [1.0, -(1 - truth.rate)]
+        backward = lfilter(*fade, pushes[:, :, ::-1], axis=2)[:, :, ::-1]
+        pushes = lfilter(*fade, pushes, axis=2) + backward - pushes
+    c = truth.correlation
+    return pushes if c == 0 else (1 - c) * pushes + c * pushes.sum(axis=3, keepdims=True)
 
 
 def walk_marginal(

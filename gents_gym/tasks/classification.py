@@ -72,6 +72,16 @@ class Classification:
         """D."""
         return int(self._contexts.shape[1])
 
+    @property
+    def class_names(self) -> np.ndarray:
+        """The names of the classes, (A,)."""
+        return self._names
+
+    def part(self, split: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the contexts (n, D) and classes (n,) of a split's rows."""
+        rows = self._parts[check_choice("split", split, SPLITS)]
+        return self._contexts[rows], self._labels[rows]
+
     def sample(self, seed: int, indices: Sequence[int], split: str = "test") -> Tasks:
         """Return the tasks at ``indices`` of the stream (seed, split)."""
         n_tasks, length = check_count("indices", indices), int(self.horizon or 0)

@@ -10,7 +10,7 @@ from gents_gym import registry
 from gents_gym.checks import InputError, check_integer
 from gents_gym.construct import make_object, make_tasks
 from gents_gym.likelihoods import Likelihood
-from gents_gym.models.load import as_model, is_trained, load_model, missing_parts, resolve_model
+from gents_gym.models.load import PUBLISHED, as_model, is_trained, load_model, missing_parts, resolve_model
 from gents_gym.testing.action_model import check_actions
 from gents_gym.testing.beliefs import check_beliefs
 from gents_gym.testing.believer import Believer, Story
@@ -100,7 +100,7 @@ def _is_maker(model: Any) -> bool:
 
 
 def _make_named(model: str, info: TaskInfo | None) -> Any:
-    if model == "exact" or model in registry.PRESETS:
+    if model in PUBLISHED or model in registry.PRESETS:
         return None if info is None else resolve_model(model, info)
     is_plain = ":" in model and not is_trained(model)
     return make_object("model", model, {}, {}) if is_plain else load_model(model)

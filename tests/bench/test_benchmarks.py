@@ -26,6 +26,7 @@ KEYS = (
 RATIOS = {  # what is divided by what
     "vector_env_speedup": ("vector_env_steps_per_second", "single_env_steps_per_second"),
     "delayed_vector_env_share": ("delayed_vector_env_steps_per_second", "vector_env_steps_per_second"),
+    "lossy_vector_env_share": ("lossy_vector_env_steps_per_second", "vector_env_steps_per_second"),
     "masked_vector_env_share": ("masked_vector_env_steps_per_second", "vector_env_steps_per_second"),
     "linucb_batch_speedup": ("linucb_batch_decisions_per_second", "linucb_single_decisions_per_second"),
     "linucb_vs_mabwiser": ("linucb_batch_decisions_per_second", "mabwiser_decisions_per_second"),

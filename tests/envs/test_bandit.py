@@ -194,7 +194,7 @@ def test_bad_vector_actions(action, message):
         ({"split": "tests"}, r"unknown split 'tests'; did you mean 'test'\?"),
         ({"render_mode": "human"}, "unknown render_mode 'human'; known: ansi, rgb_array"),
         ({"autoreset_mode": "samestep"}, r"unknown autoreset_mode 'samestep'; did you mean 'SameStep'\?"),
-        ({"horizon": 3}, "tasks must be an id where it has arguments"),
+        ({"horizon": 3}, "tasks must be an id if arguments are given"),
     ],
 )
 def test_bad_arguments(arguments, message):

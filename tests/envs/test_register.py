@@ -110,7 +110,9 @@ def test_evaluations_play_them_in_worker_processes(coins, tmp_path):
 def test_the_same_twice_is_fine_and_another_under_its_name_is_not(coins):
     register_tasks("test/Twice-v0", "synthetic", horizon=4)
     register_tasks("test/Twice-v0", "synthetic", horizon=4)
-    with pytest.raises(InputError, match=r"env_id must be new, got 'test/Twice-v0', which stands for .*'horizon': 4"):
+    with pytest.raises(
+        InputError, match=r"env_id must be new, got 'test/Twice-v0', which is registered with .*'horizon': 4"
+    ):
         register_tasks("test/Twice-v0", "synthetic", horizon=5)
     assert known["test/Twice-v0"].kwargs["horizon"] == 4
     with pytest.raises(InputError, match="env_id must be new, got 'gents_gym/Synthetic-v0'"):

@@ -1,0 +1,63 @@
+"""The study of settings at its tiny scale: its page and figure, its goals, and that it goes on where it was."""
+
+import numpy as np
+import pytest
+
+from gents_gym.evaluation.measures import totals
+from gents_gym.evaluation.rollout import Rollout
+from gents_gym.evaluation.store import load_results
+from gents_gym.experiments.conditions import AXES, SIZES
+from gents_gym.experiments.settings import settings
+from gents_gym.experiments.settings_page import Found, goals
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    out = tmp_path_factory.mktemp("study") / "settings"
+    settings(out, "tiny", workers=1, regimes=("delay",))
+    return settings(out, "tiny", workers=1, regimes=("drift",))
+
+
+def test_the_page_shows_what_was_played(played):
+    text = played.read_text()
+    records = load_results(played.parent / "delay/100/all").records[AXES["delay"].spec("100", SIZES["tiny"].horizon)]
+    values = totals(records["greedy"], "expected")
+    assert f"{values.mean():.1f} ± {values.std(ddof=1) / np.sqrt(2):.1f}" in text
+    assert "| ts-gen(model=forgetting) | 2 |" in text
+    assert "Not played yet: turnover 0, turnover 0.01" in " ".join(text.split())
+    assert (played.parent / "settings.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_was_played_is_not_played_again(played):
+    files = {path: path.stat().st_mtime_ns for path in played.parent.glob("*/*/**/*.safetensors")}
+    assert len(files) == 6  # two models of each of three rates
+    told = []
+    settings(played.parent, "tiny", workers=1, on_progress=told.append, regimes=("drift",))
+    assert told[-1].share == 1
+    assert not any(now.phase == "playing" for now in told)
+    assert {path: path.stat().st_mtime_ns for path in files} == files
+
+
+def record(*regrets):
+    """A record of tasks with one decision each."""
+    values = np.array(regrets, np.float64)[:, None]
+    return Rollout(np.zeros(values.shape, int), values, {"expected": values, "best": values}, tasks=("a",))
+
+
+def test_goals_are_met_or_not():
+    three = {"greedy": record(4, 5), "greedy(model=joint)": record(1, 2.5), "greedy(model=exact)": record(0, 1)}
+    (half,) = goals(Found(AXES["correlation"], {"0.5": three}))
+    assert (half.mean, half.tasks) == (-0.75, 2)  # 1 - 2 and 2.5 - 3
+    assert half.verdict == "not shown"
+    delay = {"0": {"ts-gen": record(1, 2), "greedy": record(1, 1)}}
+    delay["10"] = {"ts-gen": record(3, 4.1), "greedy": record(2, 2)}
+    (least,) = goals(Found(AXES["delay"], delay))
+    assert least.goal == "delay 10: increase of ts-gen − that of greedy ≤ 0"
+    assert least.mean == pytest.approx(1.05)
+    assert least.verdict == "not met"
+    rates = {
+        "0.005": {
+            f"ts-gen(model={name})": record(*both) for name, both in {"still": (9, 9.1), "forgetting": (1, 1)}.items()
+        }
+    }
+    assert [gap.verdict for gap in goals(Found(AXES["drift"], rates))] == ["met"]
