@@ -26,7 +26,7 @@ class Study:
     agents; planning: how good auto, chosen on imagined tasks, is in eight regimes; settings: regret against delay,
     turnover, drift and correlation."""
     scale: str = "small"
-    """tiny: seconds; small: minutes; full: hours; planning also has medium."""
+    """tiny: seconds; small: minutes; full: hours; planning and settings also have medium."""
     seed: int = 0
     """Seed of the tasks and of the agents' randomness."""
     out: Path | None = None

@@ -84,7 +84,7 @@ AXES = {
         ),
         Axis(
             "drift",
-            "Coefficients that walk",
+            "Drifting coefficients",
             "gents_gym/Drifting-v0",
             {"outcomes": "gaussian"},
             {f"{rate:g}": {"rate": rate} for rate in (0.0, 0.005, 0.02)},
@@ -94,7 +94,7 @@ AXES = {
         ),
         Axis(
             "correlation",
-            "Actions that share fate",
+            "Correlated actions",
             "gents_gym/Correlated-v0",
             {"outcomes": "gaussian"},
             {f"{value:g}": {"correlation": value} for value in (0.0, 0.25, 0.5, 0.75)},
@@ -134,5 +134,6 @@ class Size:
 SIZES = {
     "tiny": Size(2, 6, 2, 40, ("greedy", "ts-gen", *on_models(("greedy", "ts-gen"), "forgetting", "still", "joint"))),
     "small": Size(50, 500, 25, 2000),
+    "medium": Size(150, 500, 25, 2000),
     "full": Size(500, 500, 25, 2000),
 }

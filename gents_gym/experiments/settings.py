@@ -34,7 +34,7 @@ def settings(
 
     Args:
         out: The folder.
-        scale: "small"; "full", with more tasks; "tiny", a trial of seconds.
+        scale: "small"; "medium" and "full", with more tasks; "tiny", a trial of seconds.
         seed: Of the tasks and of the agents' randomness.
         workers: Processes; None: one per core.
         on_progress: Called with how far it is.

@@ -18,35 +18,39 @@ from gents_gym.report.tables import escape
 
 NAME, TITLE = "settings", "Settings as they are in practice"
 NOTES = """\
-Four things that the paper's setting leaves out are varied, one at a time, in tasks of 10 actions that can be played and
-of the test split. The first level of each is the setting without it. Agents on a model play the bundled filter, if no
-model is named.
+The study varies four things that the paper's setting leaves out, one at a time. Tasks are of the test split and have 10
+actions to choose from. The first level of each is the setting without the change. An agent without a named model uses
+the bundled filter.
 
-**delay**: outcomes of `gents_gym/Synthetic-v0` arrive so many decisions later, or 20 % of them never.
-**turnover**: a pool of 30 actions, 10 of them live; at each decision each leaves with this probability.
+**delay**: outcomes of `gents_gym/Synthetic-v0` arrive this many decisions later, or 20 % of them never arrive.
+
+**turnover**: a pool of 30 actions, 10 of them available at a time; each leaves with this probability per decision.
+
 **drift**: coefficients of `gents_gym/Drifting-v0` with Gaussian outcomes walk at this rate. `forgetting` and `still`
-are the same filter, trained at this rate with and without a learned forgetting rate.
-**correlation**: coefficients of two actions of `gents_gym/Correlated-v0` with Gaussian outcomes correlate so.
-`joint` is trained at this correlation; the bundled filter takes each action alone, and an action alone is the same at
-every level.
+are the same filter with and without a learned forgetting rate, both trained at this rate.
 
-`exact` is p* itself: in closed form for Gaussian outcomes, else by a chain of 16 steps for each draw.
+**correlation**: of the coefficients of two actions of `gents_gym/Correlated-v0`, with Gaussian outcomes. `joint` is
+trained at this correlation. The bundled filter treats each action separately, and a single action has the same
+distribution at every level.
+
+`exact` is p* itself: in closed form for Gaussian outcomes, otherwise with a chain of 16 steps for each draw.
 """
 READING = """\
-Regret per task, mean ± 1 s.e.: expected regret against the setting's oracle, a policy fitted to the whole table, which
-for turnover plays among what is available. For drift it is best regret, against the best action of each decision: no
-policy of the oracle's class follows a walk. Slow agents play the first tasks alone, as the column says; goals compare
-agents on common tasks. Intervals are Student's at 95 %, for this one difference. A goal is met if the whole interval is
-at or below zero, not met if all of it is above, else not shown either way.
+Tables show regret per task, mean ± 1 s.e. Expected regret is against the setting's oracle, a policy fitted to the whole
+table, which in turnover plays among the available actions. Drift is measured by best regret, against the best action
+of each decision, because the oracle's policies do not follow a walk. Slow agents play only the first tasks; the column
+`tasks` has the numbers, and goals compare agents on common tasks. Intervals are Student's at 95 % for each difference
+alone. A goal is met if the whole interval is at or below zero, not met if all of it is above, and otherwise not shown.
 """
 AXIS_NOTES = {
     "delay": """\
-The goal compares increases of regret: that of TS-Gen, less that of the agent whose increase is the smallest of all
-others that are no reference. Picking that agent afterwards favours it.""",
-    "turnover": "No goal was set here.",
-    "drift": "",
+The goal, that TS-Gen degrades least, compares increases of regret: that of TS-Gen less the smallest increase of any
+other agent on the filter, or of LinUCB. Choosing that rival afterwards favours the rival.""",
+    "turnover": "No goal is set here.",
+    "drift": "The goal is that forgetting lowers regret.",
     "correlation": """\
-Half of the distance is closed if the joint model's regret is at most the mean of the filter's and the exact one's.""",
+The goal is that the joint model closes half of the distance from the filter to `exact`: its regret is at most the mean
+of the two.""",
 }
 
 

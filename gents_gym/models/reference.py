@@ -1,4 +1,4 @@
-"""The reference p* of binary outcomes whose coefficients walk or that actions share, by a chain with a known error."""
+"""Samples p* of binary outcomes whose coefficients walk or correlate, by a chain with a known error."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
