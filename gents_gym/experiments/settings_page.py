@@ -67,9 +67,12 @@ class Found:
         return None if record is None else totals(record, self.axis.measure)
 
     def change(self, level: str, agent: str) -> np.ndarray | None:
-        """Return by how much each task's regret is above that at the first level, (B,)."""
+        """Return by how much each task's regret is above that at the first level, (B,), in tasks played at both."""
         one, plain = (self.values(name, agent) for name in (level, next(iter(self.axis.levels))))
-        return None if one is None or plain is None else one - plain
+        if one is None or plain is None:
+            return None
+        n_tasks = min(len(one), len(plain))
+        return one[:n_tasks] - plain[:n_tasks]
 
 
 def goals(found: Found) -> list[Gap]:
@@ -87,7 +90,8 @@ def _degrades_least(found: Found, level: str) -> Iterator[Gap]:
     if own is None or not known:
         return
     best = min(known, key=lambda agent: float(known[agent].mean()))
-    yield mean_gap(f"delay {level}: increase of ts-gen − that of {best} ≤ 0", own - known[best])
+    n_tasks = min(len(own), len(known[best]))
+    yield mean_gap(f"delay {level}: increase of ts-gen − that of {best} ≤ 0", own[:n_tasks] - known[best][:n_tasks])
 
 
 def _beats_still(found: Found, level: str) -> Iterator[Gap]:

@@ -50,7 +50,7 @@ def test_goals_are_met_or_not():
     assert (half.mean, half.tasks) == (-0.75, 2)  # 1 - 2 and 2.5 - 3
     assert half.verdict == "not shown"
     delay = {"0": {"ts-gen": record(1, 2), "greedy": record(1, 1)}}
-    delay["10"] = {"ts-gen": record(3, 4.1), "greedy": record(2, 2)}
+    delay["10"] = {"ts-gen": record(3, 4.1, 9), "greedy": record(2, 2)}  # it went on at one level alone
     (least,) = goals(Found(AXES["delay"], delay))
     assert least.goal == "delay 10: increase of ts-gen − that of greedy ≤ 0"
     assert least.mean == pytest.approx(1.05)
