@@ -136,7 +136,7 @@ def test_imagined_contexts_carry_the_right_times(walking, actions):
 
 def test_other_outcomes_have_no_exact_belief_that_moves():
     truth = make_tasks("drifting").truth
-    with pytest.raises(InputError, match="needs gaussian outcomes .*, got bernoulli ones: model .reference. is for"):
+    with pytest.raises(InputError, match=r"needs gaussian outcomes .*, got bernoulli ones: model .reference. is for"):
         ExactModel(truth)
 
 
