@@ -21,12 +21,14 @@ def run_benchmarks(sizes: Sizes = DEFAULT, only: Sequence[str] = ()) -> dict[str
     """
     from gents_gym.bench.live import measure_live
     from gents_gym.bench.training import measure_training  # imports torch and scikit-learn, which is slow
+    from gents_gym.bench.transformer import measure_transformer
     from gents_gym.bench.ts_gen import measure_ts_gen
 
     parts: dict[str, Callable[[Sizes], Mapping[str, float | None]]] = {
         "suite": measure_suite,
         "sb3": measure_sb3,
         "ts-gen": measure_ts_gen,
+        "transformer": measure_transformer,
         "live": measure_live,
         "training": measure_training,
         "workers": measure_workers,

@@ -14,6 +14,7 @@ from gents_gym import Bernoulli, Gaussian, InputError, TaskInfo, make_tasks, pre
 from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.models.load import WEIGHTS, bundled_models, load_model, model_kinds, resolve_model
 from gents_gym.models.paper import PaperConfig, PaperModel
+from gents_gym.models.transformer import TransformerConfig, TransformerModel
 from gents_gym.seals import write_described
 from gents_gym.tasks.synthetic import Synthetic
 
@@ -35,6 +36,14 @@ def random_paper(**sizes):
     return model
 
 
+def random_transformer(**sizes):
+    torch.manual_seed(0)
+    model = TransformerModel(TransformerConfig(2, 5, width=8, layers=2, heads=2, longest=50, **sizes))
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return model
+
+
 MODELS = {
     "filter": random_filter,
     "filter with everything": lambda: random_filter(context_features=4, prior_width=8, head_width=8, context_width=10),
@@ -42,6 +51,8 @@ MODELS = {
     "paper, no hidden layers": lambda: random_paper(hidden_layers=0),
     "paper with learned features": lambda: random_paper(context_features=3, context_width=10),
     "paper as printed": lambda: random_paper(raw=True, plain_context=True, intercept=False, context_features=3),
+    "transformer": random_transformer,
+    "transformer with everything": lambda: random_transformer(context_features=3, context_width=10, positions=1),
     "paper, one": lambda: random_paper(hidden_layers=1, width=20, repeats=3),
 }
 every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
