@@ -17,7 +17,8 @@ def run_benchmarks(sizes: Sizes = DEFAULT, only: Sequence[str] = ()) -> dict[str
 
     Args:
         sizes: How much is measured.
-        only: The parts to measure: "suite", "sb3", "ts-gen", "live", "training", "workers" or "startup"; all if empty.
+        only: The parts to measure: "suite", "sb3", "ts-gen", "transformer", "live", "training", "workers" or
+            "startup"; all if empty.
     """
     from gents_gym.bench.live import measure_live
     from gents_gym.bench.training import measure_training  # imports torch and scikit-learn, which is slow
