@@ -13,6 +13,7 @@ TASKS = {
     "bernoulli": "gents_gym.tasks.bernoulli:Bernoulli",
     "drifting": "gents_gym.tasks.drifting:Drifting",
     "correlated": "gents_gym.tasks.correlated:Correlated",
+    "nonlinear": "gents_gym.tasks.nonlinear:Nonlinear",
 }
 
 # Gymnasium environments: the id, and the arguments that it is registered with.
@@ -26,6 +27,7 @@ ENVIRONMENTS = {
     "gents_gym/Bernoulli-v0": {"tasks": "bernoulli"},
     "gents_gym/Drifting-v0": {"tasks": "drifting"},
     "gents_gym/Correlated-v0": {"tasks": "correlated"},
+    "gents_gym/Nonlinear-v0": {"tasks": "nonlinear"},
 }
 
 # Agents; other distributions add theirs through the entry-point group "gents_gym.agents".
@@ -84,6 +86,7 @@ MODELS = {
     "filter": "gents_gym.models.filter:FilterModel",
     "paper": "gents_gym.models.paper:PaperModel",
     "joint": "gents_gym.models.joint:JointModel",
+    "transformer": "gents_gym.models.transformer:TransformerModel",
 }
 
 # Presets: the kind of each, and training options that differ from the defaults. Bundled weights are in folders
@@ -98,6 +101,19 @@ PRESETS: dict[str, dict[str, Any]] = {
         "learning_rates": (0.1, 0.01, 0.001),
         "steps": 50,
         "replacement": True,
+    },
+    # Most batches have short sequences: rows cost less there, and what is learned on them carries over to longer ones.
+    "transformer": {
+        "kind": "transformer",
+        "gradient_steps": 6000,
+        "epochs": 12,
+        "batch": 64,
+        "lengths": (50, 100, 500),
+        "learning_rates": (0.003,),
+        "warm_up": 0.1,
+        "clip": 1.0,
+        "averaging": 0.2,
+        "validation_actions": 500,
     },
     # The paper's model and training as printed. Pieces of a batch that stay in the cache train fastest.
     "literal": {
@@ -127,6 +143,7 @@ STARTS = {
     "filter": "gents_gym.training.start:start_filter",
     "paper": "gents_gym.training.start:start_paper",
     "joint": "gents_gym.training.start:start_filter",
+    "transformer": "gents_gym.training.start:start_transformer",
 }
 
 # What follows the training of a kind of model: functions of (model, rows, rng) that set what gradients do not.
@@ -146,7 +163,19 @@ PRESET_CHANGES: dict[str, dict[str, dict[str, Any]]] = {
         # The size of φ̂ is our choice: the paper gives none.
         "literal": {"model": {"context_features": 8}, "epochs": 40},
     },
-    "drifting": {"filter": {"model": {"context_features": 0, "forgetting": 1}, "ordered": True}},
+    "nonlinear": {
+        "filter": {
+            "model": {"context_features": 14, "prior_width": 64},
+            "epochs": 4,
+            "batch": 200,
+            "learning_rates": (0.005,),
+        },
+        "transformer": {"model": {"context_features": 32}},
+    },
+    "drifting": {
+        "filter": {"model": {"context_features": 0, "forgetting": 1}, "ordered": True},
+        "transformer": {"model": {"positions": 1}, "ordered": True},
+    },
 }
 
 # Policy classes Π with their fitting rule.

@@ -76,6 +76,7 @@ PAGES: dict[str, dict[str, str]] = {
         "n_steps=64, batch_size=4096": "n_steps=8, batch_size=8",
         "1_000_000": "32",
     },
+    "docs/transformer.md": {"horizon=20": "horizon=5"},
     "docs/ts_gen.md": {},
 }
 # Their blocks read results that take hours to make.

@@ -118,6 +118,7 @@ TESTED_ELSEWHERE = {  # modules without a test file of their own name, and the f
     "models/filter_bernoulli.py": "models/test_filter_kernel.py",
     "models/filter.py": "models/test_sequence.py",
     "models/paper.py": "models/test_sequence.py",
+    "models/transformer_cache.py": "models/test_transformer_belief.py",
     "offline/config.py": "offline/test_answers.py",
     "offline/imagined.py": "offline/test_answers.py",
     "offline/overlap.py": "offline/test_answers.py",

@@ -17,16 +17,19 @@ def run_benchmarks(sizes: Sizes = DEFAULT, only: Sequence[str] = ()) -> dict[str
 
     Args:
         sizes: How much is measured.
-        only: The parts to measure: "suite", "sb3", "ts-gen", "live", "training", "workers" or "startup"; all if empty.
+        only: The parts to measure: "suite", "sb3", "ts-gen", "transformer", "live", "training", "workers" or
+            "startup"; all if empty.
     """
     from gents_gym.bench.live import measure_live
     from gents_gym.bench.training import measure_training  # imports torch and scikit-learn, which is slow
+    from gents_gym.bench.transformer import measure_transformer
     from gents_gym.bench.ts_gen import measure_ts_gen
 
     parts: dict[str, Callable[[Sizes], Mapping[str, float | None]]] = {
         "suite": measure_suite,
         "sb3": measure_sb3,
         "ts-gen": measure_ts_gen,
+        "transformer": measure_transformer,
         "live": measure_live,
         "training": measure_training,
         "workers": measure_workers,

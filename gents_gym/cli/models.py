@@ -28,13 +28,16 @@ class MeasureLosses:
     """Seed of the rows."""
     blind: str | None = None
     """One of the models, which sees no action features; prints the share of its gap to "exact" that others close."""
+    orders: int = 0
+    """Random orders of the same rows, 2 or more, over which the spread of the last row's prediction is printed; 0:
+    none."""
     out: Path | None = None
     """A new PNG file for the losses by step."""
 
     def run(self) -> None:
         """Measure and print."""
         from gents_gym.models.load import bundled_models, load_model
-        from gents_gym.training.losses import draw_losses_by_step, exact_model, measure
+        from gents_gym.training.losses import draw_losses_by_step, exact_model, measure, order_spread
 
         if self.out is not None:
             new_file("out", self.out)
@@ -50,9 +53,13 @@ class MeasureLosses:
             is_folder = name not in bundled and ":" not in name
             return load_model(name, self.kind if is_folder else None)
 
-        models = {name: exact_model(distribution) if name == "exact" else load(name) for name in self.models}
+        models: dict[str, Any] = {
+            name: exact_model(distribution) if name == "exact" else load(name) for name in self.models
+        }
         horizon = distribution.sample(0, [0]).horizon
         check_integer("actions", self.actions, 2)
+        if self.orders:
+            check_integer("orders", self.orders, 2)
         rows = distribution.sample_actions(self.seed, range(self.actions), horizon, "test")
         with Console(stderr=True).status("measuring"):
             found = measure(models, rows, self.seed)
@@ -82,5 +89,10 @@ class MeasureLosses:
                 for prefix, (share, error) in zip(shown, shares, strict=True)
             )
             print(f"of the distance from {self.blind} to exact, {name} closes (± 95 %): {told}")
+        for name, model in models.items() if self.orders else ():
+            if name == "exact":
+                continue
+            spread = order_spread(model, rows, self.orders, self.seed).mean()
+            print(f"{name}: the last prediction has a spread of {spread:.5f} nats over {self.orders} orders of rows")
         if self.out is not None:
             write_whole(self.out, draw_losses_by_step(found, "exact" if "exact" in models else None))

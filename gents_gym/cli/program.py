@@ -67,7 +67,7 @@ class Bench:
     json: bool = False
     """Print one JSON object instead of a table."""
     only: tuple[str, ...] = ()
-    """Parts to measure: suite, sb3, ts-gen, live, training, workers, startup; all if none is named."""
+    """Parts to measure: suite, sb3, ts-gen, transformer, live, training, workers, startup; all if none is named."""
     live: tuple[int, ...] = (100, 1000, 10000)
     """Time live agents after these numbers of decisions."""
 

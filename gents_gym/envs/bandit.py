@@ -40,7 +40,8 @@ class BanditEnv(EnvBase):
 
     `gents_gym/Drifting-v0` and `gents_gym/Correlated-v0` are the synthetic setting with coefficients that move
     (:class:`gents_gym.tasks.drifting.Drifting`) and with actions that share fate
-    (:class:`gents_gym.tasks.correlated.Correlated`).
+    (:class:`gents_gym.tasks.correlated.Correlated`). `gents_gym/Nonlinear-v0` has outcomes that depend on interactions
+    and bends of features and contexts (:class:`gents_gym.tasks.nonlinear.Nonlinear`).
 
     `gents_gym/Classification-v0` has the classes of a data set as actions and its rows as contexts
     (:class:`gents_gym.tasks.classification.Classification`), `gents_gym/Across-v0` plays other data sets than those
@@ -78,7 +79,8 @@ class BanditEnv(EnvBase):
     - `n_actions=10`, `horizon=500`, `context_dim=5`, `reward_fn=None`: the sizes and R of
       the paper's two settings; R by id ("identity") or as `package.module:function`; None is R(y) = y, or y/2 of
       categories. Imagined contexts have the size that the model was trained on.
-    - `outcomes="bernoulli"`: of `gents_gym/Synthetic-v0`, also "gaussian" or "categorical" (0, 1 or 2).
+    - `outcomes="bernoulli"`: of `gents_gym/Synthetic-v0` and `gents_gym/Nonlinear-v0`, also "gaussian" or
+      "categorical" (0, 1 or 2).
     - `context_spread=1.0`: how much a task's contexts differ, in the paper's two settings; 0 makes them all the same.
     - `drift="walk"` or "jump", `rate=0.005`, `time=True`: of `gents_gym/Drifting-v0`.
     - `correlation=0.5`, `row_effect=0.0`: of `gents_gym/Correlated-v0`.

@@ -327,7 +327,7 @@ class ActionBelief:
         if rows is None:
             table = self._generate(state, flat, seen[:, :t], draws, n_actions)
             return Completion(imagined, table, None, features, t)
-        table, weights = self._observed(seen, end, draws, n_actions)
+        table, weights = observed_cells(ledger.outcomes[:, :t], seen, end, draws, n_actions)
         table[:, :, t:] = self._generate(state, flat[:, t:], seen[:, :0], draws, n_actions)
         return Completion(imagined, table, weights, features, t)
 
@@ -441,14 +441,11 @@ class ActionBelief:
 
     def _columns(self, actions: np.ndarray | None) -> tuple[Any, np.ndarray, int]:
         """Return the states, the observed actions (B, t) and the number of the requested columns."""
-        n_tasks, n_all = len(self._info), self._info.n_actions
-        seen = self._ledger.seen[:, : self._ledger.time]
+        n_all, seen = self._info.n_actions, self._ledger.seen[:, : self._ledger.time]
         if actions is None:
             return self._state, seen, n_all
         state = self._states(actions)
-        place = np.full((n_tasks, n_all + 1), -1)  # the column of an action; -1: it has none
-        np.put_along_axis(place, actions, np.arange(actions.shape[1])[None], axis=1)
-        return state, np.take_along_axis(place, seen, axis=1), actions.shape[1]  # -1 finds the last entry, which is -1
+        return state, place_columns(seen, actions, n_all), actions.shape[1]
 
     def _generate(self, state: Any, rows: np.ndarray, seen: np.ndarray, draws: int, n_actions: int) -> np.ndarray:
         """Return generated tables (B, M, T', A) over rows (B·M, T', K), the first of which may have observed cells."""
@@ -464,16 +461,34 @@ class ActionBelief:
             check_array("what the model predicts", table[:, -1], "(B·M, A)", (n_all, n_actions), per_task=1)
         return table.reshape(n_tasks, draws, n_rows, n_actions)
 
-    def _observed(self, seen: np.ndarray, end: int, draws: int, n_actions: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return tables (B, M, T', A) of the observed outcomes, and weights that are 0 in the other earlier cells."""
-        t = seen.shape[1]
-        # An action's rows are contiguous, as fits read them.
-        table, weights = np.zeros((2, len(seen), draws, n_actions, end), np.float32).swapaxes(3, 4)
-        weights[:, :, t:] = 1
-        known = (seen[..., None] == np.arange(n_actions)).astype(np.float32)  # (B, t, A)
-        weights[:, :, :t] = known[:, None]
-        table[:, :, :t] = (known * self._ledger.outcomes[:, :t, None])[:, None]
-        return table, weights
+
+def observed_cells(
+    outcomes: np.ndarray, seen: np.ndarray, end: int, draws: int, n_actions: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return tables (B, M, T', A) of the observed outcomes, and weights that are 0 in the other earlier cells.
+
+    Args:
+        outcomes: Of the rows so far, (B, t).
+        seen: The columns that they are in, (B, t); -1 for none.
+        end: T'.
+        draws: M.
+        n_actions: A.
+    """
+    t = seen.shape[1]
+    # An action's rows are contiguous, as fits read them.
+    table, weights = np.zeros((2, len(seen), draws, n_actions, end), np.float32).swapaxes(3, 4)
+    weights[:, :, t:] = 1
+    known = (seen[..., None] == np.arange(n_actions)).astype(np.float32)  # (B, t, A)
+    weights[:, :, :t] = known[:, None]
+    table[:, :, :t] = (known * outcomes[..., None])[:, None]
+    return table, weights
+
+
+def place_columns(seen: np.ndarray, actions: np.ndarray, n_actions: int) -> np.ndarray:
+    """Return where observed actions (B, t) are among the columns ``actions`` (B, n); -1 for those that are not."""
+    place = np.full((len(seen), n_actions + 1), -1)
+    np.put_along_axis(place, actions, np.arange(actions.shape[1])[None], axis=1)
+    return np.take_along_axis(place, seen, axis=1)  # -1 finds the last entry, a -1
 
 
 def check_state(verb: str, state: Any, size: int) -> None:

@@ -39,6 +39,7 @@ class SequenceModel(nn.Module, ABC):
 
     kind: ClassVar[str]
     config_class: ClassVar[type]
+    scans: ClassVar[bool] = True  # whether ``log_prob`` makes a state for each row
     bank: Tensor  # (n, D)
     action_bank: Tensor  # (n, F): training action features
     urn: Tensor  # (): 1 / (1 + α), where α is the mass of the bank in the urn of the context model "seen"

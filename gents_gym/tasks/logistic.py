@@ -44,10 +44,10 @@ def paper_prior(features: np.ndarray, n_slopes: int, n_rows: int | None = None) 
 
 def latents_shape(n_actions: int, n_slopes: int, likelihood: Likelihood = BERNOULLI) -> tuple[int, int]:
     """Return the number of latent variables U_const, U_Z, U_X and U_cross: a row for each W of each action."""
-    return n_actions * _count_predictors(likelihood), 1 + FEATURE_DIM + n_slopes + FEATURE_DIM
+    return n_actions * count_predictors(likelihood), 1 + FEATURE_DIM + n_slopes + FEATURE_DIM
 
 
-def _count_predictors(likelihood: Likelihood) -> int:
+def count_predictors(likelihood: Likelihood) -> int:
     """Return the number of W that an outcome depends on: one for each category except the first, otherwise one."""
     return likelihood.n_outcomes - 1 if isinstance(likelihood, Categorical) else 1
 
@@ -88,7 +88,7 @@ class LogisticSetting:
     @cached_property
     def truth(self) -> Truth:
         """p*, the same object at every call."""
-        n_rows = _count_predictors(self.likelihood) if isinstance(self.likelihood, Categorical) else None
+        n_rows = count_predictors(self.likelihood) if isinstance(self.likelihood, Categorical) else None
         prior = partial(paper_prior, n_slopes=self.n_slopes, n_rows=n_rows)
         return Truth(prior, self.likelihood, self.context_map, self.context_spread, NOISE)
 
@@ -169,7 +169,7 @@ def draw_outcomes(
         noise: The random numbers for ``likelihood.sample``, (B, T, A).
         likelihood: What an outcome is.
     """
-    if (n_each := _count_predictors(likelihood)) > 1:
+    if (n_each := count_predictors(likelihood)) > 1:
         features = np.repeat(features, n_each, axis=1)
     intercepts, slopes = draw_coefficients(features, latents, contexts.shape[2])
     predictors = contexts @ slopes.swapaxes(1, 2)  # (B, T, A·(C-1))
@@ -191,7 +191,7 @@ def _parameters(predictors: np.ndarray, likelihood: Likelihood) -> np.ndarray:
         return expit(predictors, out=predictors)  # allocating an array of this size costs more than the arithmetic
     if likelihood == GAUSSIAN:
         return np.stack([predictors, np.full_like(predictors, NOISE)], axis=-1)
-    logits = predictors.reshape(*predictors.shape[:2], -1, _count_predictors(likelihood))  # (B, T, A, C-1)
+    logits = predictors.reshape(*predictors.shape[:2], -1, count_predictors(likelihood))  # (B, T, A, C-1)
     return softmax(np.pad(logits, ((0, 0), (0, 0), (0, 0), (1, 0))), axis=-1)
 
 

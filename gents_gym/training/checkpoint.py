@@ -52,12 +52,14 @@ def keep_state(
     model: SequenceModel,
     optimizer: torch.optim.Optimizer,
     best: dict[str, Tensor],
+    average: dict[str, Tensor],
     progress: Progress,
     plan: list[Any],
 ) -> None:
-    """Write the whole state to one file."""
+    """Write the whole state to one file; ``average`` is that of the weights so far, empty if there is none."""
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
+    tensors |= {f"average.{name}": tensor for name, tensor in average.items()}
     for i, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{i}.{name}": tensor for name, tensor in state.items()}
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
@@ -113,19 +115,25 @@ def _impossible(progress: Progress, config: dict[str, Any], options: list[dict[s
 
 
 def restore_state(
-    tensors: dict[str, Tensor], model: SequenceModel, optimizer: torch.optim.Optimizer, path: Path | None, stepped: bool
+    tensors: dict[str, Tensor],
+    model: SequenceModel,
+    optimizer: torch.optim.Optimizer,
+    average: dict[str, Tensor],
+    path: Path | None,
+    stepped: bool,
 ) -> dict[str, Tensor]:
-    """Fill model and optimiser from a state file's tensors; return the best weights.
+    """Fill model, optimiser and average from a state file's tensors; return the best weights.
 
     Args:
         tensors: The file's tensors.
         model: A model of the same sizes.
         optimizer: Its optimiser.
+        average: Average weights, or nothing if none are kept.
         path: The file, for errors.
         stepped: Whether the optimiser has taken steps.
     """
     later = {f"{part}.{name}": model.state_dict()[name].clone() for part in ("model", "best") for name in LATER}
-    tensors, wanted = {**later, **tensors}, _forms(model, optimizer, stepped)
+    tensors, wanted = {**later, **tensors}, _forms(model, optimizer, average, stepped)
     if tensors.keys() != wanted.keys():
         odd = ", ".join(sorted(tensors.keys() ^ wanted.keys())[:3])
         raise InputError(f"'{path}' must be a whole training state; missing or unexpected: {odd}")
@@ -134,11 +142,12 @@ def restore_state(
         if (got.shape, got.dtype) != (form.shape, form.dtype):
             rule = f"must hold {name} of shape {tuple(form.shape)} in {form.dtype}"
             raise InputError(f"'{path}' {rule}, got {tuple(got.shape)} in {got.dtype}")
-    parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}}
+    parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}, "average": {}}
     for name, tensor in tensors.items():
         part, _, rest = name.partition(".")
         parts[part][rest] = tensor
     model.load_state_dict(parts["model"])
+    average.update(parts["average"])
     states: dict[int, dict[str, Tensor]] = {}
     for name, tensor in parts["optimizer"].items():
         index, _, key = name.partition(".")
@@ -147,9 +156,12 @@ def restore_state(
     return parts["best"]
 
 
-def _forms(model: SequenceModel, optimizer: torch.optim.Optimizer, stepped: bool) -> dict[str, Tensor]:
+def _forms(
+    model: SequenceModel, optimizer: torch.optim.Optimizer, average: dict[str, Tensor], stepped: bool
+) -> dict[str, Tensor]:
     """Return tensors with the names, shapes and types of those in a state file."""
     forms = {f"{part}.{name}": tensor for part in ("model", "best") for name, tensor in model.state_dict().items()}
+    forms |= {f"average.{name}": tensor for name, tensor in average.items()}
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for i, parameter in enumerate(parameters if stepped else ()):
         moments = {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}

@@ -25,8 +25,8 @@ class TrainConfig:
     """How a model is trained; :func:`preset_config` fills in a preset's defaults."""
 
     preset: str = "filter"
-    """filter, paper, literal (model and training exactly as in the paper), or package.module:Class, a SequenceModel of
-    yours; optionally with sizes: "paper(hidden_layers=1)"."""
+    """filter, paper, transformer, literal (model and training exactly as in the paper), or package.module:Class, a
+    SequenceModel of yours; optionally with sizes: "paper(hidden_layers=1)"."""
     model: dict[str, int] = field(default_factory=dict)
     """The model's sizes, if they differ from the defaults."""
     choose: bool = True
@@ -34,6 +34,9 @@ class TrainConfig:
     context features. Naming context_features among the sizes turns this off."""
     horizon: int = 500
     """T, rows of a training sequence."""
+    lengths: tuple[int, ...] = ()
+    """Rows of training sequences, one of these numbers drawn for each batch; a batch of longer ones has fewer actions,
+    so that all have about as many rows. None: the horizon. Validation judges at the horizon."""
     epochs: int = 3
     """Passes over the training actions; validation judges the model after each."""
     gradient_steps: int | None = None
@@ -47,7 +50,14 @@ class TrainConfig:
     learning_rates: tuple[float, ...] = (0.02,)
     """Learning rates to try; the lowest validation loss wins."""
     schedule: str = "one-cycle"
-    """one-cycle: the learning rate rises over the first 30 % of the steps, then falls to zero; or constant."""
+    """one-cycle: the learning rate rises over the first steps, then falls to zero along a cosine; or constant."""
+    warm_up: float = 0.3
+    """Share of the steps in which the learning rate rises, if it is not constant."""
+    clip: float | None = None
+    """Largest norm of a gradient; a longer one is shortened to it. None: no limit."""
+    averaging: float = 0.0
+    """Share of the steps, the last ones, whose weights are averaged. Validation judges the last weights and the
+    average, and the better ones win."""
     scaling: bool = True
     """Standardise contexts and action features by mean and standard deviation of the training rows."""
     first_fit: bool = True
@@ -83,6 +93,13 @@ class TrainConfig:
             raise InputError("learning_rates must name at least one, got none")
         for rate in self.learning_rates:
             check_number("learning_rates", rate, 0, above=True)
+        for length in check_type("lengths", self.lengths, tuple | list):
+            check_integer("lengths", length, 1)
+        for name in ("warm_up", "averaging"):
+            if check_number(name, getattr(self, name), 0) >= 1:
+                raise InputError(f"{name} must be below 1, got {getattr(self, name)}")
+        if self.clip is not None:
+            check_number("clip", self.clip, 0, above=True)
         check_number("weight_decay", self.weight_decay, 0)
         check_number("memory", self.memory, 0, above=True)
         for name in ("choose", "replacement", "ordered", "whole_tasks", "blind", "scaling", "first_fit"):

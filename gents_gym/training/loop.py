@@ -1,5 +1,6 @@
 """Trains a sequence model on row sets; a killed training can be resumed."""
 
+import copy
 import math
 import time
 from collections.abc import Callable
@@ -23,7 +24,6 @@ from gents_gym.training.memory import MOST, fitting_batch
 from gents_gym.training.threads import with_threads
 from gents_gym.training.untrained import check_rows, complete_model, new_model
 
-WARM_UP = 0.3  # share of the steps in which the learning rate rises
 KEEP_EVERY = 30.0  # seconds between two checkpoints within an epoch
 
 
@@ -74,7 +74,7 @@ def train(
         """Write the state, unless the last one was written less than ``pause`` seconds ago."""
         nonlocal kept_at
         if checkpoint is not None and time.monotonic() - kept_at >= pause:
-            keep_state(checkpoint, model, optimizer, best, progress, plan)
+            keep_state(checkpoint, model, optimizer, best, average, progress, plan)
             kept_at = time.monotonic()
 
     def after_batch(loss: float) -> None:
@@ -85,14 +85,16 @@ def train(
     if checkpoint is None or not checkpoint.exists():
         model, config, progress = _choose(rows, held_out, config, tell)
         optimizer = _optimizer(model, config, 0)
-        best = _copy(model)
+        best, average = _copy(model), _average(model, config)
         keep()
     else:
         progress, tensors = read_state(checkpoint, plan, [option.model for option in candidates(config)])
         config = chosen_config(config, progress)
         model = new_model(rows, config, progress.run, started=False)
         optimizer = _optimizer(model, config, progress.run)
-        best = restore_state(tensors, model, optimizer, checkpoint, progress.epoch + progress.batches > 0)
+        average = _average(model, config)
+        stepped = progress.epoch + progress.batches > 0
+        best = restore_state(tensors, model, optimizer, average, checkpoint, stepped)
         kept_at = time.monotonic()
     fitting = fitting_batch(model, rows, config)
     progress.batch = progress.batch or config.batch or fitting
@@ -103,16 +105,16 @@ def train(
             progress = replace(progress, run=progress.run + 1, epoch=0)
             if progress.run < len(config.learning_rates):
                 model = new_model(rows, config, progress.run)
-                optimizer = _optimizer(model, config, progress.run)
+                optimizer, average = _optimizer(model, config, progress.run), _average(model, config)
             continue
-        loss = _epoch(model, optimizer, rows, config, progress, fitting, after_batch)
+        loss = _epoch(model, optimizer, average, rows, config, progress, fitting, after_batch)
         progress.epoch, progress.batches, progress.loss = progress.epoch + 1, 0, 0.0
-        judged = _judge(model, held_out, config, block)
+        chosen, judged = _better(model, average, held_out, config, progress, block)
         row = {"run": progress.run, "epoch": progress.epoch, "training": loss, "validation": judged}
         progress.history.append(row)
         if judged < progress.best:
             progress.best, progress.best_at = judged, (progress.run, progress.epoch)
-            best = _copy(model)
+            best = _copy(chosen)
         keep()
         tell(progress)
     model.load_state_dict(best)
@@ -147,6 +149,29 @@ def chosen_config(config: TrainConfig, progress: Progress) -> TrainConfig:
 
 def _copy(model: SequenceModel) -> dict[str, Tensor]:
     return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+def _average(model: SequenceModel, config: TrainConfig) -> dict[str, Tensor]:
+    """Return the average of the weights before the first step, or nothing if none is kept."""
+    return {name: tensor.detach().clone() for name, tensor in model.named_parameters()} if config.averaging else {}
+
+
+def _better(
+    model: SequenceModel,
+    average: dict[str, Tensor],
+    held_out: RowSets,
+    config: TrainConfig,
+    progress: Progress,
+    block: int,
+) -> tuple[SequenceModel, float]:
+    """Return the model or, if it is better, that with average weights, and its validation loss."""
+    judged = _judge(model, held_out, config, block)
+    if not config.averaging or progress.epoch <= (1 - config.averaging) * config.epochs:
+        return model, judged
+    other = copy.deepcopy(model)
+    other.load_state_dict(average, strict=False)
+    found = _judge(other, held_out, config, block)
+    return (other, found) if found < judged else (model, judged)
 
 
 def _judge(model: SequenceModel, rows: RowSets, config: TrainConfig, block: int = MOST) -> float:
@@ -184,6 +209,7 @@ def _losses(model: SequenceModel, batch: Any, at: Tensor | None) -> tuple[Tensor
 def _epoch(
     model: SequenceModel,
     optimizer: torch.optim.Optimizer,
+    average: dict[str, Tensor],
     rows: RowSets,
     config: TrainConfig,
     progress: Progress,
@@ -203,10 +229,13 @@ def _epoch(
             continue  # done before the checkpoint; drawn again only to advance the generator
         share = (done + i) / all_steps
         for group in optimizer.param_groups:
-            group["lr"] = group["top"] * (_one_cycle(share) if config.schedule == "one-cycle" else 1)
+            group["lr"] = group["top"] * (_one_cycle(share, config.warm_up) if config.schedule == "one-cycle" else 1)
         optimizer.zero_grad()
         loss = _add_gradients(model, batch, at, piece)
+        if config.clip is not None:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
         optimizer.step()
+        _add_to_average(average, model, done + i - int((1 - config.averaging) * all_steps))
         progress.batches, progress.loss = i + 1, progress.loss + loss * len(block)
         after_batch(loss)
     return progress.loss / len(order)
@@ -224,7 +253,11 @@ def _draw(
     rows: RowSets, actions: np.ndarray, config: TrainConfig, rng: np.random.Generator
 ) -> tuple[Batch, Tensor | None]:
     """Return fresh sequences of the actions, and the entries whose loss counts; None: all."""
-    batch = rows.resample(actions, config.horizon, config.replacement, rng, config.ordered)
+    length = config.horizon
+    if config.lengths:
+        length = config.lengths[rng.integers(len(config.lengths))]
+        actions = actions[: max(1, len(actions) * min(config.lengths) // length)]
+    batch = rows.resample(actions, length, config.replacement, rng, config.ordered)
     length = batch.outcomes.shape[1]
     if config.steps is None or config.steps >= length:
         return batch, None
@@ -243,11 +276,18 @@ def _add_gradients(model: SequenceModel, batch: Batch, at: Tensor | None, piece:
     return total
 
 
-def _one_cycle(share: float) -> float:
+def _add_to_average(average: dict[str, Tensor], model: SequenceModel, n_before: int) -> None:
+    """Add the weights to an average of so many; below 0, it has not begun."""
+    if n_before >= 0:
+        for name, tensor in average.items():
+            tensor.lerp_(model.get_parameter(name).detach(), 1 / (n_before + 1))
+
+
+def _one_cycle(share: float, warm_up: float = 0.3) -> float:
     """Return the learning rate as a fraction of its maximum, when ``share`` of the steps are done."""
-    if share < WARM_UP:
-        return 0.5 * (1 - math.cos(math.pi * (0.04 + 0.96 * share / WARM_UP)))
-    return 0.5 * (1 + math.cos(math.pi * (share - WARM_UP) / (1 - WARM_UP)))
+    if share < warm_up:
+        return 0.5 * (1 - math.cos(math.pi * (0.04 + 0.96 * share / warm_up)))
+    return 0.5 * (1 + math.cos(math.pi * (share - warm_up) / (1 - warm_up)))
 
 
 def _optimizer(model: SequenceModel, config: TrainConfig, run: int) -> torch.optim.AdamW:

@@ -120,6 +120,27 @@ def _model_sums(model: SequenceModel, rows: ActionRows, prefixes: tuple[int, ...
     return np.concatenate(found)
 
 
+def order_spread(model: SequenceModel, rows: ActionRows, n_orders: int = 20, seed: int = 0) -> np.ndarray:
+    """Return how much the order of rows matters: the last row's log-probability after the others in random orders.
+
+    Args:
+        model: The model. One that reads rows as a set has a spread of 0 but for rounding.
+        rows: The rows of N actions.
+        n_orders: How many orders there are, the same for all actions.
+        seed: Their seed.
+
+    Returns:
+        Each action's standard deviation over the orders, in nats, (N,).
+    """
+    z, x, y = (torch.tensor(part) for part in (rows.action_features, rows.contexts, rows.outcomes))
+    rng, last, found = stream(seed, "training", 2, "test"), x.shape[1] - 1, []
+    for _ in range(n_orders):
+        order = torch.from_numpy(np.append(rng.permutation(last), last))
+        with torch.no_grad():
+            found.append(model.log_prob(z, x[:, order], y[:, order], torch.tensor([last]))[:, 0].double().numpy())
+    return np.std(found, axis=0, ddof=1)
+
+
 def draw_losses_by_step(losses: Losses, reference: str | None) -> bytes:
     """Return a PNG: the mean loss between prefix lengths by model and, next to it, the excess over the reference."""
     figure, (left, right) = canvas(2, (11, 4.4))

@@ -25,12 +25,14 @@ def sequence_bytes(model: SequenceModel, rows: RowSets, config: TrainConfig) -> 
     """Return the most bytes that one of the longest sequences takes until its gradient is computed.
 
     It counts what automatic differentiation keeps for a second sequence in addition to the first, without weights, and
-    three states of the model per row. States are freed, but measurements showed that up to that much is lost to
-    fragmentation.
+    three states of the model per row if it makes one for each. States are freed, but measurements showed that up to
+    that much is lost to fragmentation.
     """
     counts = np.diff(rows.offsets)
     one, two = (_kept_bytes(model, rows, np.full(n, np.argmax(counts)), config) for n in (1, 2))
     length = config.horizon if config.replacement else min(config.horizon, int(counts.max()))
+    if not model.scans:
+        return two - one
     state = model.start(torch.from_numpy(rows.action_features[:1].copy()))
     return two - one + LOST * length * sum(leaf.nbytes for leaf in tree_leaves(state))
 

@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from gents_gym.likelihoods import GAUSSIAN
 from gents_gym.models.filter import FilterModel
 from gents_gym.models.filter_gaussian import GaussianForm
 from gents_gym.models.paper import PaperModel
+from gents_gym.models.transformer import TransformerModel
 from gents_gym.training.context_map import ROWS, fit_batch, fit_context_map
 from gents_gym.training.data import RowSets
 
@@ -30,7 +32,13 @@ def start_paper(model: FilterModel | PaperModel, rows: RowSets, rng: np.random.G
         fit_context_map(model, rows.choose(_choose(rows, rng)), rng)
 
 
-def scale_outcomes(form: GaussianForm, rows: RowSets) -> RowSets:
+def start_transformer(model: TransformerModel, rows: RowSets, rng: np.random.Generator) -> None:
+    """Fit the scaling of Gaussian outcomes; all else starts at random."""
+    if rows.likelihood == GAUSSIAN:
+        scale_outcomes(model, rows)
+
+
+def scale_outcomes(form: GaussianForm | TransformerModel, rows: RowSets) -> RowSets:
     """Set the form's scaling to that of the rows' outcomes, and return the rows with scaled outcomes."""
     spread = float(rows.outcomes.std(dtype=np.float64))
     form.outcome_scaling = torch.tensor([float(rows.outcomes.mean(dtype=np.float64)), 1 / spread if spread else 1.0])

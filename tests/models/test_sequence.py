@@ -14,6 +14,7 @@ from gents_gym import Bernoulli, Gaussian, InputError, TaskInfo, make_tasks, pre
 from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.models.load import WEIGHTS, bundled_models, load_model, model_kinds, resolve_model
 from gents_gym.models.paper import PaperConfig, PaperModel
+from gents_gym.models.transformer import TransformerConfig, TransformerModel
 from gents_gym.seals import write_described
 from gents_gym.tasks.synthetic import Synthetic
 
@@ -35,6 +36,14 @@ def random_paper(**sizes):
     return model
 
 
+def random_transformer(**sizes):
+    torch.manual_seed(0)
+    model = TransformerModel(TransformerConfig(2, 5, width=8, layers=2, heads=2, longest=50, **sizes))
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return model
+
+
 MODELS = {
     "filter": random_filter,
     "filter with everything": lambda: random_filter(context_features=4, prior_width=8, head_width=8, context_width=10),
@@ -42,6 +51,8 @@ MODELS = {
     "paper, no hidden layers": lambda: random_paper(hidden_layers=0),
     "paper with learned features": lambda: random_paper(context_features=3, context_width=10),
     "paper as printed": lambda: random_paper(raw=True, plain_context=True, intercept=False, context_features=3),
+    "transformer": random_transformer,
+    "transformer with everything": lambda: random_transformer(context_features=3, context_width=10, positions=1),
     "paper, one": lambda: random_paper(hidden_layers=1, width=20, repeats=3),
 }
 every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
@@ -279,7 +290,7 @@ FORGED = {  # of config.json
     "a list as kind": (lambda config: config.update(kind=["paper"]), r"it\['kind'\] is \['paper'\]"),
     "another kind": (
         lambda config: config.update(kind="papr"),
-        r"must be of a registered kind \(filter, joint, paper\), got 'papr': name its class",
+        r"must be of a registered kind \(filter, joint, paper, transformer\), got 'papr': name its class",
     ),
     "sizes that are no mapping": (lambda config: config.update(config=[]), r"it\['config'\] is \[\]"),
     "a space that is no name": (lambda config: config.update(notes={"space": 3}), r"it\['notes'\] is "),
@@ -398,9 +409,9 @@ def constant_loss(rows):
 def test_bundled_models_predict_their_setting(name):
     model = load_model(name)
     assert model.kind in model_kinds()
-    assert model.bank.shape == (1000, 5 + model.ordered)  # with the time
     options = {} if model.likelihood == Bernoulli() else {"outcomes": str(model.likelihood).partition("(")[0]}
     rows = make_tasks(name.partition("-")[0], **options).sample_actions(11, range(200), 100, "test")
+    assert model.bank.shape == (1000, rows.contexts.shape[2])
     assert model.space == rows.space
     assert model.likelihood == rows.likelihood
     z, x, y = (torch.tensor(part) for part in (rows.action_features, rows.contexts, rows.outcomes))
@@ -414,8 +425,10 @@ def test_bundled_models_predict_their_setting(name):
 
 def test_bundled_weights_are_small_and_hold_no_pickle():
     files = [path for path in WEIGHTS.rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files if path.suffix == ".safetensors") < 3_000_000
-    assert sum(path.stat().st_size for path in files) < 5_000_000
+    weights = [path.stat().st_size for path in files if path.suffix == ".safetensors"]
+    assert max(weights) < 1_000_000
+    assert sum(weights) < 4_500_000
+    assert sum(path.stat().st_size for path in files) < 7_500_000
     assert {path.suffix for path in files} <= {".json", ".safetensors", ".md", ".png"}
 
 

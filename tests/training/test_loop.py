@@ -19,6 +19,15 @@ HELD_OUT = RowSets.from_rows(Synthetic().sample_actions(0, range(30), 25, "valid
 SMALL = {
     "filter": {"epochs": 2, "batch": 20, "horizon": 25, "choose": False},
     "paper": {"epochs": 3, "batch": 20, "horizon": 25, "steps": 6, "model": {"width": 12}},
+    "transformer": {
+        "gradient_steps": 12,
+        "epochs": 4,
+        "batch": 20,
+        "horizon": 25,
+        "lengths": (5, 10),
+        "averaging": 0.5,
+        "model": {"width": 8, "layers": 2, "heads": 2},
+    },
     "literal": {"epochs": 2, "batch": 20, "horizon": 25, "model": {"width": 12}},
 }
 presets = pytest.mark.parametrize("preset", SMALL)  # but for "joint", which learns from whole tasks
@@ -445,3 +454,43 @@ def test_ridge_is_scikit_learns_with_the_penalty_of_the_lowest_leave_one_out_err
     assert np.allclose(maps[0], theirs.intercept_, atol=1e-6)
     assert np.allclose(fitted, theirs.predict(z), atol=1e-6)
     assert np.allclose((left**2).mean(axis=0), theirs.cv_results_.mean(axis=0).min(axis=-1), rtol=1e-5)
+
+
+def test_batches_of_longer_sequences_have_fewer_actions():
+    config = preset_config("transformer", **{**SMALL["transformer"], "lengths": (5, 10, 25)})
+    rng, seen = np.random.default_rng(0), set()
+    for _ in range(30):
+        batch, at = loop._draw(ROWS, np.arange(20), config, rng)
+        assert at is None
+        seen.add(tuple(batch.outcomes.shape))
+    assert seen == {(20, 5), (10, 10), (4, 25)}
+
+
+def test_weights_are_averaged_over_the_last_steps_alone():
+    model, average = torch.nn.Linear(2, 1), {"weight": torch.zeros(1, 2)}
+    for n_before, value in ((-2, 50.0), (-1, 40.0), (0, 1.0), (1, 2.0), (2, 6.0)):
+        torch.nn.init.constant_(model.weight, value)
+        loop._add_to_average(average, model, n_before)
+    assert torch.allclose(average["weight"], torch.full((1, 2), 3.0))
+
+
+def test_the_better_of_the_last_weights_and_their_average_is_judged(monkeypatch):
+    config = preset_config("transformer", **SMALL["transformer"])
+    model = loop.new_model(ROWS, config, 0)
+    average = {name: tensor + 1 for name, tensor in loop._average(model, config).items()}
+    progress = SimpleNamespace(epoch=3)
+    for judged, wanted in (({True: 0.5, False: 0.4}, model), ({True: 0.3, False: 0.4}, None)):
+        monkeypatch.setattr(loop, "_judge", lambda one, *_, judged=judged: judged[one is not model])
+        chosen, loss = loop._better(model, average, HELD_OUT, config, progress, 10)
+        assert loss == min(judged.values())
+        assert wanted is None or chosen is wanted
+    assert all(torch.equal(chosen.get_parameter(name), tensor) for name, tensor in average.items())
+    progress.epoch = 2  # the average has not begun
+    assert loop._better(model, average, HELD_OUT, config, progress, 10) == (model, 0.4)
+
+
+def test_gradients_are_clipped(monkeypatch):
+    norms = []
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", lambda parameters, limit: norms.append(limit))
+    gents_gym.train(ROWS, HELD_OUT, preset_config("transformer", **SMALL["transformer"], clip=0.7))
+    assert norms == [0.7] * 12

@@ -8,9 +8,10 @@ import torch
 
 from gents_gym import ActionRows, ExactModel, InputError
 from gents_gym.models.filter import FilterConfig, FilterModel
+from gents_gym.models.paper import PaperConfig, PaperModel
 from gents_gym.tasks.news import News, context_features
 from gents_gym.tasks.synthetic import Synthetic
-from gents_gym.training.losses import Losses, exact_model, measure
+from gents_gym.training.losses import Losses, exact_model, measure, order_spread
 
 
 def test_the_news_twin_knows_both_maps():
@@ -70,3 +71,16 @@ def test_embeddings_of_another_space_are_refused():
         measure({"model": model}, replace(rows, space="other"))
     with pytest.raises(InputError, match=r"shape \(N, 64\) for this model, got \(4, 2\): choose a model of this env"):
         model.start(torch.zeros(4, 2))
+
+
+def test_the_spread_over_orders_is_nothing_for_sets_and_something_for_sequences():
+    """The paper's statistics are sums over rows; forgetting reads the time of each row, and so its order."""
+    rows = Synthetic().sample_actions(0, range(5), 12)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        as_set, as_sequence = PaperModel(PaperConfig(2, 5, width=8)), FilterModel(FilterConfig(2, 5, forgetting=1))
+    assert order_spread(as_set, rows, 4).max() < 1e-5
+    spread = order_spread(as_sequence, rows, 4)
+    assert spread.shape == (5,)
+    assert spread.min() > 1e-4
+    np.testing.assert_array_equal(spread, order_spread(as_sequence, rows, 4))
