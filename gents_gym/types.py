@@ -276,8 +276,7 @@ class Tasks:
         Args:
             path: The file.
             reward_fn: R, which must have the name that the file holds.
-            oracle: The policy class that the file names, if that is a ``package.module:Class``; None: it is a
-                registered id.
+            oracle: The file's policy class, needed if that is a ``package.module:Class``; None: any registered id.
         """
         arrays, labels = read_tasks(path, oracle)
         parts: dict[str, Any] = {**arrays, **labels}

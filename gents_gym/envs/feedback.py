@@ -14,7 +14,7 @@ def show(outcomes: dict[str, np.ndarray], slots: np.ndarray) -> dict[str, Any]:
     """Return the info of what the slots (B,) are shown of their outcomes.
 
     Args:
-        outcomes: ``outcome`` (B,) in time; with ``decision`` and ``action``, (B, K) each, late.
+        outcomes: ``outcome`` (B,); if late, also ``decision`` and ``action``, all (B, K).
         slots: Which slots have been played, (B,).
     """
     if "decision" not in outcomes:

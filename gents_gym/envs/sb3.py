@@ -61,7 +61,7 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         return observation, reward.astype(np.float32), ended, infos
 
     def _begin(self, observation: Any, infos: list[dict[str, Any]], ended: np.ndarray) -> Any:
-        """Return observations with new episodes in the slots that ended; keep what these saw last in ``infos``."""
+        """Return observations with new episodes in ended slots; put the final observations into ``infos``."""
         over = np.flatnonzero(ended).tolist()
         if self._same_step:
             for i in over:

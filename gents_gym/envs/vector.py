@@ -324,7 +324,7 @@ class BanditVectorEnv(VectorEnvBase):
         return self.call(name)
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Keep a value for each slot, which :meth:`get_attr` returns: a list of B, or one for all.
+        """Set what :meth:`get_attr` returns: a list with a value for each slot, or one for all.
 
         The environment's own attributes are refused: they are arguments, and slots share them.
         """

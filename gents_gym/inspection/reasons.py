@@ -147,7 +147,7 @@ class Silent:
 
 
 def make_twin(agent: Agent, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> Twin:
-    """Return the twin of an agent that faces the tasks with generators like ``rngs``.
+    """Return the twin that explains an agent; it draws the same random numbers.
 
     Args:
         agent: A second agent of the same options, which is reset here.

@@ -121,7 +121,7 @@ class Store:
             self._db.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", rows)
 
     def write(self, stream: str, kind: str, **fields: Any) -> Event:
-        """Write an event and return it; it is on disk then."""
+        """Write an event and return it once it is on disk."""
         event = Event(0, time.time(), stream, kind, **fields)
         with self._plain_errors():
             seq = self._db.execute(INSERT, event[1:]).lastrowid  # one statement is a transaction of its own

@@ -291,7 +291,7 @@ class ActionBelief:
         own = task * n_actions + self._ledger.actions[task, decision]
         new = np.zeros(seen.shape, np.bool_)
         new[task, decision] = True
-        latest = np.full(len(seen) * n_actions, -1)  # the last row of each action that was already appended
+        latest = np.full(len(seen) * n_actions, -1)  # each action's last row among those already appended
         tasks, times = np.nonzero((seen >= 0) & ~new)
         np.maximum.at(latest, tasks * n_actions + seen[tasks, times], times)
         late = np.unique(own[decision < latest[own]])

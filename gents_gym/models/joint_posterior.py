@@ -114,7 +114,7 @@ class JointPosterior:
         parameters[..., 1] *= 1 - r
 
     def pick(self, tasks: np.ndarray, ledger: Ledger) -> "JointPosterior":
-        """Return a copy of the tasks at ``tasks``, whose ledger is ``ledger``."""
+        """Return a copy for only these tasks, with ``ledger`` as its ledger."""
         mean, covariance = self.mean[tasks], self.covariance[tasks]
         prior_mean, prior_root = self.prior_mean[tasks], self.prior_root[tasks]
         return replace(

@@ -47,7 +47,7 @@ class Posterior(Protocol):
         ...
 
     def pick(self, tasks: np.ndarray, ledger: Ledger) -> Self:
-        """Return a copy of the tasks at ``tasks``, whose ledger is ``ledger``."""
+        """Return a copy for only these tasks, with ``ledger`` as its ledger."""
         ...
 
     def join(self, other: Self) -> Self:
@@ -126,7 +126,7 @@ class SampledPosterior:
         return np.moveaxis(softmax_with_zero(logits)[0], 0, -1)
 
     def pick(self, tasks: np.ndarray, ledger: Ledger) -> "SampledPosterior":
-        """Return a copy of the tasks at ``tasks``, whose ledger is ``ledger``."""
+        """Return a copy for only these tasks, with ``ledger`` as its ledger."""
         student = Student(*(part[tasks] for part in self.student))
         means, variances, stale = (part[tasks] for part in (self.means, self.variances, self.stale))
         return replace(self, ledger=ledger, means=means, variances=variances, student=student, stale=stale)

@@ -170,7 +170,7 @@ class ProcessPosterior:
         return path + spread_pushes(truth, pushes), common
 
     def pick(self, tasks: np.ndarray, ledger: Ledger) -> "ProcessPosterior":
-        """Return a copy of the tasks at ``tasks``, whose ledger is ``ledger``."""
+        """Return a copy for only these tasks, with ``ledger`` as its ledger."""
         parts = {name: getattr(self, name)[tasks] for name in ("mean", "scale", "inverse", "solved", "cells")}
         return replace(self, ledger=ledger, **parts)
 

@@ -74,7 +74,7 @@ class Watched:
         return observation, info
 
     def step(self, actions: np.ndarray) -> tuple[Any, ...]:
-        """Return a copy of the result of step; the actions (B,) count among those that are available."""
+        """Return a copy of the result of step; action i (B,) is the i-th available one, cyclically."""
         return self._play(self.playable(actions))
 
     def _play(self, actions: np.ndarray) -> tuple[Any, ...]:
@@ -94,7 +94,7 @@ class Watched:
         return answer
 
     def playable(self, actions: np.ndarray) -> np.ndarray:
-        """Return the actions (B,), counted among those that are available now."""
+        """Return the i-th action available now for each i (B,), cyclically."""
         if self._available is None:
             return actions
         counts = self._available.sum(axis=1)
@@ -134,7 +134,7 @@ class Watched:
     def _arrived(
         self, info: dict[str, Any], reward: np.ndarray, live: np.ndarray, actions: list[np.ndarray]
     ) -> Feedback:
-        """Return the outcomes in a step's info, or raise unless late ones belong to decisions that were made."""
+        """Return the outcomes in a step's info; raise if late ones do not match the decisions made."""
         latest = len(actions) - 1
         if not self.is_late:
             task = np.flatnonzero(live)

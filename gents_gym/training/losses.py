@@ -38,8 +38,8 @@ class Losses:
     def error(self, name: str, prefix: int) -> float:
         """Return the Monte-Carlo error of an estimated model's mean loss per step: the root of its mean square.
 
-        It covers the estimates on these rows: their standard errors, and the bias of a mean's logarithm, half their
-        squares. It does not include the error over actions.
+        It combines the estimates' standard errors with the bias of a mean's logarithm, half the squared errors.
+        It does not include the error over actions.
         """
         squares = self.errors[name][:, self.prefixes.index(prefix)] ** 2
         return float(np.hypot(np.sqrt(squares.mean() / len(squares)), squares.mean() / 2) / prefix)
