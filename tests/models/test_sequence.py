@@ -450,7 +450,7 @@ def test_a_preset_stands_for_its_model_of_the_tasks_sizes(tmp_path, monkeypatch)
     assert resolve_model("filter", tasks_of(7, 3)).config == other.config
     assert resolve_model("filter", tasks_of(2, 5)).config == load_model("synthetic-filter").config
     with pytest.raises(
-        InputError, match=r"8 action features.*; synthetic-filter has 2 and 5, .*; other-filter has 7 and 3,"
+        InputError, match=r"8 action features.*; synthetic-filter has 2 and 5, .*, and 1 more of 'filter' do not fit"
     ):
         resolve_model("filter", tasks_of(8, 3))
     with pytest.raises(
