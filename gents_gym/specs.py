@@ -33,7 +33,10 @@ def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
         except ValueError:
             pending += ","  # the comma may be inside a list or a quoted text: try again with the next piece
     if pending:
-        raise InputError(f"an option's value must be a literal or a word, got {pending.strip(' ,')!r} in {spec!r}")
+        hint = "; in a dict, quote the names" if "{" in spec else ""
+        raise InputError(
+            f"an option's value must be a literal or a word, got {pending.strip(' ,')!r} in {spec!r}{hint}"
+        )
     return match["name"], options
 
 

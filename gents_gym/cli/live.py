@@ -6,6 +6,7 @@ from typing import Literal
 
 from tyro.conf import Positional
 
+from gents_gym.checks import InputError
 from gents_gym.files import new_file, write_whole
 
 
@@ -30,6 +31,8 @@ class LiveExport:
         from gents_gym.live.export import read_decisions
 
         new_file("out", self.out)
+        if self.out.suffix != ".parquet":
+            raise InputError(f"out must end in .parquet, which is what is written, got '{self.out}'")
         table, buffer = read_decisions(self.store, pending=self.pending), pa.BufferOutputStream()
         pq.write_table(table, buffer)
         write_whole(self.out, buffer.getvalue().to_pybytes())

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 
 from gents_gym.checks import InputError, check_array, check_choice, check_flag, check_integer, check_number, check_type
-from gents_gym.construct import agent_options
+from gents_gym.construct import agent_options, make_agent
 from gents_gym.files import digest
 from gents_gym.likelihoods import make_likelihood
 from gents_gym.live.store import Event, Store, pack
 from gents_gym.live.streams import Setting, Stream
 from gents_gym.logs.encoding import Encoding, encode_one
-from gents_gym.models.load import check_model_name, resolve_model
+from gents_gym.models.load import UNTRAINED, check_model_name, resolve_model
 from gents_gym.models.notes import read_columns, read_notes
 from gents_gym.specs import parse_spec
 from gents_gym.types import Model, RewardFn, TaskInfo, identity
@@ -295,6 +295,14 @@ def _check_agent(agent: Any) -> str:
         raise InputError(f"agent must be one on a model for live use, got {agent!r}")
     if "model" in options:
         raise InputError(f"agent must be given without its model, which is an argument of its own, got {agent!r}")
+    if name == "auto":
+        raise InputError("agent must be the one that tuned.json names, which must not need the horizon, got 'auto'")
+    try:  # on any model: what matters is that nothing is written for an agent that can never decide
+        trial = make_agent(str(agent), model=UNTRAINED)
+        trial.reset(TaskInfo(np.zeros((1, 2, 1), np.float32), 2, 1), [np.random.default_rng(0)])
+    except InputError as error:
+        if "horizon" in str(error):
+            raise InputError(f"agent must not need the horizon for live use, got {agent!r}: {error}") from None
     return str(agent)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from gents_gym import registry
 from gents_gym.checks import InputError, check_integer, check_number
-from gents_gym.construct import agent_ids, make_agent
+from gents_gym.construct import agent_ids, agent_options, make_agent
 from gents_gym.evaluation.environments import find_distribution
 from gents_gym.specs import check_registered, parse_spec, write_spec
 
@@ -64,6 +64,8 @@ def choose_candidates(config: TuneConfig, model: str) -> dict[str, str]:
         name, options = parse_spec(check_registered("candidate", spec, known))
         if "model" in options:
             raise InputError(f"candidates must not name a model, which is the tuned one, got {spec!r}")
+        if "model" not in agent_options(name):
+            raise InputError(f"candidates must be agents on a model, got {spec!r}")
         make_agent(spec, model=model)
         found[spec] = write_spec(name, {**options, "model": model})
     if len(found) < len(specs):

@@ -71,6 +71,6 @@ def test_the_circle_closes(tmp_path, run_command, capsys):
     assert rows.outcomes.sum() == sum(decision.id % 2 for decision in made)
     assert run_command("live", "export", str(path), "--out", str(file)) == 2
     assert "out must be a new file" in capsys.readouterr().err
-    assert run_command("live", "export", str(tmp_path / "none.db"), "--out", str(tmp_path / "new")) == 2
+    assert run_command("live", "export", str(tmp_path / "none.db"), "--out", str(tmp_path / "new.parquet")) == 2
     assert "none.db', which does not exist" in capsys.readouterr().err
-    assert not (tmp_path / "new").exists()
+    assert not (tmp_path / "new.parquet").exists()

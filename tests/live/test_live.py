@@ -459,3 +459,10 @@ def test_a_full_disk_loses_nothing(tmp_path):
         assert (events.count("decide"), events.count("add")) == (number, len(live._stream("main").actions))
         live.decide(TASKS.contexts[0, 3])
         assert live._stream("main").number == number + 1
+
+
+@pytest.mark.parametrize("agent", ["ts-gen", "gen-kg", "bayes-ucb", "auto"])
+def test_an_agent_that_can_never_decide_is_refused_before_a_store_is_made(agent, tmp_path):
+    with pytest.raises(InputError, match=r"agent must .*horizon"):
+        Live(tmp_path / "store.db", agent, "synthetic-filter")
+    assert not (tmp_path / "store.db").exists()

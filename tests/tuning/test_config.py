@@ -53,7 +53,7 @@ def test_bad_sizes(options, message):
             "candidate in a file must use registered ids, never package.module:Class, got ",
         ),
         (("greedy(model=news-filter)",), "candidates must not name a model, which is the tuned one, got 'greedy"),
-        (("linucb",), "unknown option of agent 'linucb': unexpected keyword argument 'model'"),
+        (("linucb",), "candidates must be agents on a model, got 'linucb'"),
         (("softmax(temperature=0)",), "temperature must be above 0, got 0"),
         (("greedy", "greedy"), "candidates must differ from each other, got greedy greedy"),
     ],
