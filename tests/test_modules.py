@@ -54,6 +54,6 @@ def test_nothing_else_is_found_in_the_folder(here):
 
 def test_naming_a_module_of_python_imports_nothing():
     sys.modules.pop("this", None)
-    with pytest.raises(InputError, match="it must be of a module outside the standard library, got 'this'"):
+    with pytest.raises(InputError, match="it must be in a module outside the standard library, got 'this'"):
         import_named("this")
     assert "this" not in sys.modules

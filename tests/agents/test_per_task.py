@@ -96,7 +96,7 @@ def test_bad_agents_and_actions():
         rollout(envs(), PerTask(Wild))
     with pytest.raises(InputError, match="cannot import agent 'nowhere:Agent'"):
         PerTask("nowhere:Agent")
-    with pytest.raises(InputError, match="cannot import agent 'os:getcwd': it must be of a module outside"):
+    with pytest.raises(InputError, match="cannot import agent 'os:getcwd': it must be in a module outside"):
         PerTask("os:getcwd")
     with pytest.raises(InputError, match="unknown agent 'linucb'; known: none"):
         PerTask("linucb")

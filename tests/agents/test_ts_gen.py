@@ -351,8 +351,8 @@ def test_bad_models_policies_and_turns():
         rollout(make(), make_agent("ts-gen(model=synthetic-filtr)"))
     with pytest.raises(InputError, match="unknown policy class 'logistik'"):
         rollout(make(), make_agent("ts-gen(policy=logistik)"))
-    with pytest.raises(InputError, match=r"contexts of 4 entries and .*; synthetic-filter has 2 and 5"):
-        rollout(make(context_dim=4), "ts-gen")
+    with pytest.raises(InputError, match=r"contexts of 3 entries and .*; synthetic-filter has 2 and 5"):
+        rollout(make(context_dim=3), "ts-gen")
     with pytest.raises(InputError, match="contexts must have 5 entries for this model, got 4"):
         rollout(make(context_dim=4), TSGen(load_model("synthetic-filter")))
     with pytest.raises(InputError, match=r"action_features must have shape \(N, 2\) for this model, got \(3, 1\)"):

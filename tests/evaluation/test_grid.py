@@ -163,7 +163,7 @@ def test_a_model_or_policy_class_that_does_not_fit_the_tasks_is_refused_before_a
         ({"oracle": "mlpp"}, "unknown policy class 'mlpp'"),
         (
             {"oracle": "os:getcwd"},
-            "cannot import policy class 'os:getcwd': it must be of a module outside the standard library",
+            "cannot import policy class 'os:getcwd': it must be in a module outside the standard library",
         ),
         ({"env": ()}, "env must name at least one environment, got none"),
         ({"env": SMALL}, r"env must name at least one environment, got 'gents_gym/Synthetic-v0\("),

@@ -62,7 +62,7 @@ def exact_loss(rows):
 
 def test_a_gaussian_filter_starts_and_ends_near_the_exact_loss():
     rows, held_out = drawn("gaussian", 1000), drawn("gaussian", 300, split="validation")
-    config = preset_config("filter", epochs=2, batch=100, horizon=60)
+    config = preset_config("filter", epochs=2, batch=100, horizon=60, choose=False)
     untrained = loop.new_model(rows, config, 0)
     model, progress = gents_gym.train(rows, held_out, config)
     assert model.likelihood == GAUSSIAN
@@ -75,7 +75,7 @@ def test_a_gaussian_filter_starts_and_ends_near_the_exact_loss():
 
 def test_a_categorical_filter_learns_from_its_start():
     rows, held_out = drawn("categorical"), drawn("categorical", 200, split="validation")
-    config = preset_config("filter", epochs=2, batch=60, horizon=40)
+    config = preset_config("filter", epochs=2, batch=60, horizon=40, choose=False)
     plain = FilterModel(FilterConfig(2, 5, likelihood="categorical(3)"))
     untrained = loop.new_model(rows, config, 0)
     model, progress = gents_gym.train(rows, held_out, config)
@@ -113,7 +113,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("outcomes", ["gaussian", "categorical"])
 def test_a_killed_training_goes_on_to_the_same_bits(outcomes, tmp_path):
-    rows, config = drawn(outcomes, 40, 20), preset_config("filter", epochs=2, batch=20, horizon=15)
+    rows, config = drawn(outcomes, 40, 20), preset_config("filter", epochs=2, batch=20, horizon=15, choose=False)
     whole, _ = gents_gym.train(rows, rows, config)
 
     def stop(progress):

@@ -65,7 +65,7 @@ def test_scores_are_the_named_label_s_probability(tiny, kind, label):
 
 def test_a_model_without_the_label(tiny):
     with pytest.raises(
-        InputError, match="must have the label 'joyful', got 'NEGATIVE', 'POSITIVE': say --sentiment-label"
+        InputError, match="must have the label 'joyful', got 'NEGATIVE', 'POSITIVE': give --sentiment-label"
     ):
         Classifier("sentiment", str(tiny[0]["sentiment"]), "joyful", Source())
 
