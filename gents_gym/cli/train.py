@@ -124,6 +124,8 @@ class Train:
         from gents_gym.training.data import RowSets
         from gents_gym.training.folder import split_actions, split_time
 
+        if (self.actions, self.rows) != (Train.actions, Train.rows):
+            raise InputError("actions and rows must be given only without data: a log has its own")
         likelihood = None if self.likelihood is None else make_likelihood(self.likelihood)
         logs = read_logs(data, self.roles, action_table=self.action_table, likelihood=likelihood)
         if not self.roles.action_features:

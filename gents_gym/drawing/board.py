@@ -28,7 +28,10 @@ class Board:
         each = LARGE if n_panels == 1 else SMALL
         self.height = max(LEAST, names_height(names))
         width = LEFT + n_panels * each + (n_panels - 1) * GAP + names_width(names) + EDGE
-        heading, notes = wrap(title, int(13 * width)), [plain("\n".join(wrap(n, int(13 * each)))) for n in notes]
+        heading, notes = (
+            wrap(title, int(12 * (width - LEFT - EDGE))),
+            [plain("\n".join(wrap(n, int(13 * each)))) for n in notes],
+        )
         above = LINE * (1.2 * len(heading) + max(note.count("\n") + 1 for note in notes)) + EDGE
         full = BOTTOM + self.height + above + EDGE
         self.figure = Picture(figsize=(width, full), dpi=130)

@@ -116,7 +116,10 @@ def _read(path: str | Path, ids: Sequence[str | None]) -> pa.Table:
         return read_parquet(Path(path).read_bytes())
     types = {name: pa.string() for name in ids if name is not None}
     options = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
-    return pa.csv.read_csv(path, convert_options=options)
+    table = pa.csv.read_csv(path, convert_options=options)
+    if table.num_columns == 1 and (other := {";", "\t"} & {*table.column_names[0]}):
+        raise ValueError(f"it has one column; its names are separated by {min(other)!r}, which must be commas")
+    return table
 
 
 def _unique(found: LogTable) -> LogTable:

@@ -178,6 +178,10 @@ def test_a_class_of_ones_own_trains_and_is_loaded_by_its_name(capsys, tmp_path, 
     [
         (["--preset", "filer"], "unknown preset 'filer'; did you mean 'filter'?"),
         (["--preset", "paper(layers=2)"], "unknown size of a paper model: 'layers'"),
+        (
+            ["--data", "x.parquet", "--action", "y", "--actions", "5"],
+            "actions and rows must be given only without data",
+        ),
         (["--data", "x.parquet", "--action", "y"], "data must be a Parquet or CSV file, got 'x.parquet'"),
         (["--action", "item"], "columns, action_table and split must be given only with data, got no data"),
         (["--likelihood", "gaussian"], "likelihood must be given only with data, got 'gaussian'"),
@@ -193,7 +197,8 @@ def test_a_class_of_ones_own_trains_and_is_loaded_by_its_name(capsys, tmp_path, 
 )
 def test_bad_training_input_is_one_line(capsys, tmp_path, command, arguments, message):
     out = tmp_path / "out"
-    small = ("--rows", 15, "--horizon", 10, *(() if "--actions" in arguments else ("--actions", 20)))
+    small = ("--horizon", 10) if "--data" in arguments else ("--horizon", 10, "--rows", 15)
+    small += () if {"--actions", "--data"} & {*arguments} else ("--actions", 20)
     assert command("train", *small, *arguments, "--out", out) == 2
     shown = capsys.readouterr().err.strip()
     assert message in shown

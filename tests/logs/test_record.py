@@ -231,3 +231,10 @@ def test_arrays_are_checked(changes, message):
     parts = {"actions": [0, 1], "contexts": np.zeros((2, 1)), "outcomes": np.zeros(2), "action_features": np.eye(2)}
     with pytest.raises(InputError, match=message):
         Logs(**{**parts, **changes})
+
+
+def test_another_separator_is_one_line(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("item;click;u1\na;1;0.5\n")
+    with pytest.raises(InputError, match=r"it has one column; its names are separated by ';', which must be commas"):
+        read_logs(path, Roles("item", "click", ("u1",)))
