@@ -15,5 +15,5 @@ extras = itertools.chain(*project["optional-dependencies"].values())
 for requirement in itertools.chain(project["dependencies"], extras):
     if requirement.startswith("gents-gym["):  # an extra of other extras
         continue
-    name, bound = re.fullmatch(r"([\w-]+)>=([\d.]+)", requirement).groups()
+    name, bound = re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", requirement).groups()
     print(f"{name}=={pinned.get(name, bound)}")
