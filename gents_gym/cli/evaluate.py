@@ -145,8 +145,8 @@ class Reproduce:
     """main, loss-vs-regret, policy-class, horizon, simpler-models, softmax, timing, exact-gap or ladder."""
     setting: str = "synthetic"
     """synthetic, or news."""
-    scale: Literal["small", "paper"] = "small"
-    """small: minutes on two cores; paper: 500 tasks of 500 decisions."""
+    scale: Literal["small", "medium", "paper"] = "small"
+    """small: minutes on two cores; medium: 100 tasks of 500 decisions; paper: 500 of them."""
     corpus: Path | None = None
     """For the setting news: a folder that `news prepare` wrote; missing models are trained on it."""
     seed: int = 0

@@ -51,6 +51,7 @@ class Scale:
 
 SCALES = {
     "small": Scale(tasks=20, horizon=200, actions=300),
+    "medium": Scale(100, 500, 2000, timed=10, training=10_000, rows=1000, epochs=20, validation=2000),
     "paper": Scale(500, 500, 5000, timed=20, training=20_000, rows=1000, epochs=1000, validation=10_000),
 }
 

@@ -55,7 +55,7 @@ def reproduce(
         name: One of ``EXPERIMENTS``.
         out: The folder for ``run*``, an evaluation each, ``models``, ``<name>.md`` and figures. Experiments that share
             it share what they play.
-        scale: "small", for minutes, or "paper", for the paper's 500 tasks of 500 decisions.
+        scale: "small", for minutes; "medium", with 100 tasks of 500 decisions; or "paper", with the paper's 500.
         setting: One of ``SETTINGS``.
         workers: Processes; None: one per core. Times per decision are measured with one.
         on_progress: Called with the progress of playing.
