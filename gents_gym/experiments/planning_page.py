@@ -33,8 +33,9 @@ those of short tasks are all of `registry.TUNED`.
 **The paper's TS-Gen** is `ts-gen(policy=logistic)` in the synthetic setting and `ts-gen(policy=mlp)` in news, with one
 table. `ts-gen` is the default, whose policy is fitted on the model's features of contexts if it has learned any.
 
-**When the model is wrong**, in the blocks of `synthetic-paper` and `news-paper`, agents act on the paper's own model.
-`bayes-ucb` is not there, because that model has no variance of a mean reward, and so `auto`, which plays it, is not.
+**When the model is wrong**, in the blocks named after a model, agents act on the paper's own model: trained as printed
+(`literal`) or as we train it (`paper`). `bayes-ucb` is not there, because that model has no variance of a mean reward,
+and so `auto`, which plays it, is not.
 """
 READING = """\
 Expected regret is against the setting's oracle, mean ± 1 s.e. over tasks. Best regret is against the best action of
