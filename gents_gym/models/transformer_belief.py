@@ -17,7 +17,7 @@ from gents_gym.models.contexts import check_contexts, stack
 from gents_gym.models.ledger import KEPT, Ledger
 from gents_gym.models.lookahead import find_outlook
 from gents_gym.models.picked import Bank, imagine
-from gents_gym.models.transformer_cache import Cache, View, empty_rows, run
+from gents_gym.models.transformer_cache import PAGE, Cache, Sequences
 from gents_gym.numerics.rounds import rounds
 from gents_gym.types import Completion, Feedback, Outlook, TaskInfo
 
@@ -54,8 +54,8 @@ class TransformerBelief:
         columns = self._columns(actions)
         places = torch.tensor(self._ledger.check_contexts(contexts))  # (B, C, D)
         with torch.no_grad():
-            tokens = self._queries(columns, places[:, None].expand(-1, columns.shape[1], -1, -1))
-            found = self._read(run(self._model, tokens, self._cache.view(columns)))  # (B, n, C, ...)
+            tokens = self._queries(columns, places[:, None].expand(-1, columns.shape[1], -1, -1))  # (B, n, C, W)
+            found = self._run(tokens, self._cache.sequences(columns), False)  # (B, n, C, ...)
         means = self._model.likelihood.expected_reward(self._info.reward_fn, found).swapaxes(1, 2)
         return means if np.ndim(contexts) == 3 else means[:, 0]
 
@@ -83,9 +83,8 @@ class TransformerBelief:
         """Append the rows of decisions (n,) of tasks (n,), each task once."""
         ledger = self._ledger
         parts = (ledger.seen[task, decision], ledger.contexts[task, decision], ledger.outcomes[task, decision])
-        whole = np.array_equal(task, np.arange(len(self._info)))  # the usual case, in which nothing is copied
         with torch.no_grad():
-            self._cache.append(slice(None) if whole else torch.from_numpy(task), *map(torch.from_numpy, parts))
+            self._cache.append(task, *parts)
 
     def _rewind(self, task: np.ndarray, decision: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Clear tasks that have later rows than these; return the rows to append, in the order of decisions."""
@@ -155,17 +154,17 @@ class TransformerBelief:
         An outcome and all that is asked after it go through in one pass.
         """
         n_tasks, n_actions, n = outcomes.shape
-        now, model = self.expected(places, actions), self._model  # (B, 1+C, A)
-        model.check_length(int(self._cache.lengths(self._columns(actions)).max()) + 1)
+        now, model, columns = self.expected(places, actions), self._model, self._columns(actions)  # now: (B, 1+C, A)
+        model.check_length(int(self._cache.lengths(columns).max()) + 1)
         asked = torch.tensor(places)[:, None].expand(-1, n, -1, -1)  # (B, n, 1+C, D)
         for a in range(n_actions):
-            own = self._columns(actions)[:, a : a + 1].expand(-1, n)  # (B, n)
+            own = columns[:, a : a + 1].repeat(n, 1)  # (B, n)
             with torch.no_grad():
                 given = asked[:, :, :1], torch.tensor(outcomes[:, a, :, None], dtype=torch.float32)
-                at = self._cache.lengths(own)[..., None]  # (B, n, 1)
-                told = model.observation_tokens(_each(self._cache.features, own, 1), *given, at)
+                at = torch.from_numpy(self._cache.lengths(own)[..., None])  # (B, n, 1)
+                told = model.observation_tokens(self._features(own)[:, :, None], *given, at)
                 tokens = torch.cat([told, self._queries(own, asked)], 2)  # (B, n, 2+C, W)
-                found = self._read(run(model, tokens, self._cache.view(own), empty_rows(model, n_tasks, n, 1)))
+                found = self._run(tokens, self._cache.sequences(own, 1), True)
             after = np.repeat(now[:, None], n, axis=1)  # (B, n, 1+C, A)
             after[..., a] = model.likelihood.expected_reward(self._info.reward_fn, found)
             yield after
@@ -175,7 +174,7 @@ class TransformerBelief:
         tasks = check_tasks(tasks, len(self._info))
         other = copy.copy(self)
         other._info, other._rngs = self._info[tasks], [self._rngs[i].spawn(1)[0] for i in tasks]
-        other._ledger, other._cache = self._ledger.pick(tasks), self._cache.pick(torch.from_numpy(tasks))
+        other._ledger, other._cache = self._ledger.pick(tasks), self._cache.pick(tasks)
         return other
 
     def add(self, action_features: np.ndarray) -> None:
@@ -197,9 +196,8 @@ class TransformerBelief:
 
     def state(self) -> dict[str, np.ndarray]:
         """Return all that was observed, and the cache, as plain arrays."""
-        cache, length = self._cache, self._cache.length
-        kept = {"owner": cache.owner[:, :length].numpy().copy(), "memory": cache.plain_rows().numpy()}
-        return {**self._ledger.state(), **kept}
+        memory, owner = self._cache.rows()
+        return {**self._ledger.state(), "owner": owner, "memory": memory}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Take a state that :meth:`state` returned in the place of the present one."""
@@ -212,26 +210,31 @@ class TransformerBelief:
         sizes = (config.layers, 2, config.heads, config.width // config.heads)
         memory = check_array("memory", state["memory"], "(B, C, L, 2, H, d)", (n_tasks, owner.shape[1], *sizes))
         self._ledger.restore(state)
-        self._cache.take(torch.tensor(memory), torch.tensor(owner))
+        self._cache.take(memory, owner)
 
-    def _columns(self, actions: np.ndarray | None) -> Tensor:
+    def _columns(self, actions: np.ndarray | None) -> np.ndarray:
         """Return the actions that are asked for, (B, n)."""
         n_tasks, n_all = len(self._info), self._info.n_actions
         if actions is None:
-            return torch.arange(n_all).expand(n_tasks, -1)
-        return torch.tensor(check_columns(actions, n_tasks, n_all), dtype=torch.int64)
+            return np.tile(np.arange(n_all), (n_tasks, 1))
+        return check_columns(actions, n_tasks, n_all)
 
-    def _queries(self, columns: Tensor, contexts: Tensor) -> Tensor:
+    def _features(self, columns: np.ndarray, tasks: slice = slice(None)) -> Tensor:
+        """Return the features of the actions (B, n) of ``tasks`` in the model's units, (B, n, F)."""
+        return self._cache.features[np.arange(len(self._info))[tasks][:, None], columns]
+
+    def _queries(self, columns: np.ndarray, contexts: Tensor) -> Tensor:
         """Return the query tokens of the actions (B, n) in contexts (B, n, k, D), (B, n, k, W)."""
-        return self._model.query_tokens(_each(self._cache.features, columns, contexts.shape[2]), contexts)
+        return self._model.query_tokens(self._features(columns)[:, :, None].expand(-1, -1, contexts.shape[2], -1), contexts)
 
-    def _read(self, tokens: Tensor) -> np.ndarray:
-        """Return the likelihood's parameters behind tokens (B, n, k, W), checked, in double precision."""
-        found: np.ndarray = self._model.read(tokens).double().numpy()
-        self._model.likelihood.check_parameters("what the model predicts", found)
-        return found
+    def _run(self, tokens: Tensor, history: Sequences, tells: bool, kept: np.ndarray | bool = True) -> np.ndarray:
+        """Return the likelihood's parameters behind the tokens that ask, (B, n, k, W) to (B, n, k or k-1, ...)."""
+        found = self._cache.run(tokens.flatten(0, 1), history, tells, kept)
+        read: np.ndarray = self._model.read(found.unflatten(0, tokens.shape[:2])).double().numpy()
+        self._model.likelihood.check_parameters("what the model predicts", read)
+        return read
 
-    def _generate(self, columns: Tensor, contexts: np.ndarray, known: np.ndarray) -> np.ndarray:
+    def _generate(self, columns: np.ndarray, contexts: np.ndarray, known: np.ndarray) -> np.ndarray:
         """Return generated tables (B, M, T', n).
 
         Args:
@@ -245,54 +248,43 @@ class TransformerBelief:
         noise = stack([self._model.likelihood.noise(rng, (n_rows, n)) for rng in each])
         noise = noise.reshape(n_tasks, draws, n_rows, n)
         table = np.empty_like(noise)
-        size = max(1, ROOM // (8 * config.layers * config.width * draws * n * n_rows))  # tasks at once
+        size = max(1, ROOM // (8 * config.layers * config.width * draws * n * (n_rows + PAGE)))  # tasks at once
         for start in range(0, n_tasks, size):
             part = slice(start, start + size)
             try:
                 with torch.no_grad():
-                    table[part] = self._generate_part(part, columns, contexts, torch.from_numpy(known), noise)
+                    given = (columns[part], contexts[part], known[part], noise[part])
+                    table[part] = self._generate_part(part, *given)
             except TaskError as error:
                 error.position += start
                 raise
         return table
 
     def _generate_part(
-        self, part: slice, columns: Tensor, contexts: np.ndarray, known: Tensor, noise: np.ndarray
+        self, part: slice, columns: np.ndarray, contexts: np.ndarray, known: np.ndarray, noise: np.ndarray
     ) -> np.ndarray:
         """Return the tables of some tasks: every row is predicted given the ones before, for all sequences at once."""
-        places = self._places(columns, known)[part]
-        columns, known, noise, given = columns[part], known[part], noise[part], torch.tensor(contexts[part])
         n_tasks, draws, n_rows, n = noise.shape
-        table, model = np.empty_like(noise), self._model
-        view = _repeat(self._cache.view(columns, part), draws)
-        own = empty_rows(model, n_tasks, draws * n, n_rows)
-        own.hidden[:, 0, :, 0].masked_fill_(known.repeat(1, draws, 1), -torch.inf)
-        features = _each(self._cache.features[part], columns.repeat(1, draws), 1)  # (B, M·n, 1, F)
-        places = places.repeat(1, draws, 1)  # (B, M·n, T')
+        table, model, each = np.empty_like(noise), self._model, np.tile(columns, draws)  # (B, M·n)
+        places = torch.from_numpy(np.tile(self._places(columns, known, part), (1, draws, 1)))  # (B, M·n, T')
+        kept = ~np.tile(known, (1, draws, 1)).reshape(-1, n_rows)  # (B·M·n, T')
+        history = self._cache.sequences(each, n_rows, part)
+        features, given = self._features(each, part), torch.tensor(contexts)  # (B, M·n, F), (B, M, T', D)
         told: list[Tensor] = []  # the token of the row before
         for t in range(n_rows):
-            context = given[:, :, None, t].expand(-1, -1, n, -1).flatten(1, 2)[:, :, None]  # (B, M·n, 1, D)
-            tokens = torch.cat([*told, model.query_tokens(features, context)], 2)  # (B, M·n, 1 or 2, W)
-            found = self._read(run(model, tokens, view, own.until(t)))[:, :, -1]  # (B, M·n, ...)
+            context = given[:, :, None, t].expand(-1, -1, n, -1).flatten(1, 2)  # (B, M·n, D)
+            tokens = torch.stack([*told, model.query_tokens(features, context)], 2)  # (B, M·n, 1 or 2, W)
+            found = self._run(tokens, history, t > 0, kept[:, t - 1])[:, :, 0]  # (B, M·n, ...)
+            if t:
+                np.add(history.lengths, kept[:, t - 1], out=history.lengths)
             shape = (n_tasks, draws, n, *found.shape[2:])
             table[:, :, t] = model.likelihood.sample(found.reshape(shape), noise[:, :, t])
-            outcome = torch.from_numpy(table[:, :, t].reshape(n_tasks, -1, 1))
-            told = [model.observation_tokens(features, context, outcome, places[:, :, t, None])]
+            outcome = torch.from_numpy(table[:, :, t].reshape(n_tasks, -1))
+            told = [model.observation_tokens(features, context, outcome, places[:, :, t])]
         return table
 
-    def _places(self, columns: Tensor, known: Tensor) -> Tensor:
+    def _places(self, columns: np.ndarray, known: np.ndarray, tasks: slice) -> np.ndarray:
         """Return the place of each generated row in its action's history, (B, n, T'), or raise if one is too long."""
-        places = self._cache.lengths(columns)[..., None] + torch.arange(known.shape[2]) - known.cumsum(2)
+        places = self._cache.lengths(columns, tasks)[..., None] + np.arange(known.shape[2]) - known.cumsum(2)
         self._model.check_length(int(places.max()) + 1)
-        return places.clamp_(min=0)  # known cells have none
-
-
-def _each(features: Tensor, columns: Tensor, k: int) -> Tensor:
-    """Return the features of the actions (B, n), once for each of k tokens, (B, A, F) to (B, n, k, F)."""
-    picked = features.gather(1, columns[..., None].expand(-1, -1, features.shape[2]))
-    return picked[:, :, None].expand(-1, -1, k, -1)
-
-
-def _repeat(view: View, draws: int) -> View:
-    """Return the view of M copies of each sequence, those of a draw next to each other; shared rows stay one."""
-    return View(view.first.repeat(1, 1, 1, 1, draws, 1), view.shared, view.hidden.repeat(1, 1, draws, 1, 1))
+        return places.clip(min=0)  # known cells have none

@@ -2,181 +2,163 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from gents_gym.models.transformer_kernel import PAGE, page_size, read_stack, run_stack
 
 if TYPE_CHECKING:
     from gents_gym.models.transformer import TransformerModel
 
-GROWTH = 32  # rows that a cache has room for at first
 
+class Sequences(NamedTuple):
+    """Histories of N sequences: their pages, which sequences may share if they are full, and how many rows they have."""
 
-class View(NamedTuple):
-    """What n sequences of each of B tasks see before rows of their own: L layers, H heads of size d."""
-
-    first: Tensor  # keys and values of the first tokens, (L, 2, B, H, n, d)
-    shared: Tensor  # those of the task's rows, (L, 2, B, H, C, d); all sequences of a task read the same numbers
-    hidden: Tensor  # -inf for rows that are of another action, else 0, (B, 1, n, 1, C)
-
-
-class Own(NamedTuple):
-    """Rows that each sequence has for itself."""
-
-    rows: Tensor  # keys and values, (L, 2, B, H, n, T', d)
-    hidden: Tensor  # -inf for rows that do not count, else 0, (B, 1, n, 1, T')
-
-    def until(self, t: int) -> "Own | None":
-        """Return the first t rows, which are the same memory; None if there are none."""
-        return Own(self.rows[..., :t, :], self.hidden[..., :t]) if t else None
+    pages: np.ndarray  # (N, ·)
+    lengths: np.ndarray  # (N,), with the first token
 
 
 class Cache:
-    """The observed rows of B tasks, in the order in which they arrived, and the first tokens of their actions."""
+    """The observed rows of the actions of B tasks, in the order in which they arrived, behind their first tokens.
+
+    They are in pages of a pool. Each action has pages of its own. Rows that a sequence imagines are in pages behind
+    those, which the next ones to imagine overwrite.
+    """
 
     def __init__(self, model: "TransformerModel", features: Tensor) -> None:
         """Start with empty histories of actions (B, A, F)."""
-        self._model = model
-        self.first, self.features = _start(model, features)  # (L, 2, B, H, A, d), (B, A, F)
-        n_tasks, shape = len(features), list(self.first.shape)
-        shape[4] = GROWTH
-        self.rows = torch.zeros(shape)  # (L, 2, B, H, ≥C, d)
-        self.owner = torch.full((n_tasks, GROWTH), -1)  # the action of each row, (B, ≥C)
-        self.count = torch.zeros(n_tasks, dtype=torch.int64)  # rows of each task
+        self._model, self._stack = model, read_stack(model)
+        n_tasks = len(features)
+        self._pool = np.empty((0, model.config.layers, page_size(self._stack)), np.float32)
+        self._used = 0  # pages of actions
+        self._pages = np.empty((n_tasks, 0, 1), np.int64)  # (B, A, ·): -1 for none
+        self._lengths = np.empty((n_tasks, 0), np.int64)  # (B, A), with the first token
+        self.features = torch.empty(n_tasks, 0, model.config.action_dim)  # in the model's units, (B, A, F)
+        self.add(features)
 
-    @property
-    def length(self) -> int:
-        """C, rows of the task that has most."""
-        return int(self.count.max())
+    def lengths(self, actions: np.ndarray, tasks: slice = slice(None)) -> np.ndarray:
+        """Return how many rows the actions (B, n) of ``tasks`` have, (B, n)."""
+        return np.take_along_axis(self._lengths[tasks], actions, 1) - 1
 
-    def lengths(self, actions: Tensor) -> Tensor:
-        """Return how many rows the actions (B, n) have, (B, n)."""
-        return (self.owner[:, None, : self.length] == actions[..., None]).sum(-1)
-
-    def view(self, actions: Tensor, tasks: Tensor | slice = slice(None)) -> View:
-        """Return what sequences of the actions (B, n) of ``tasks`` see."""
-        rows, first = self.rows[:, :, tasks, :, : self.length], self.first[:, :, tasks]
-        at = actions[None, None, :, None, :, None].expand(*first.shape[:4], -1, first.shape[5])
-        other = self.owner[tasks][:, None, : self.length] != actions[..., None]  # (B, n, C)
-        return View(first.gather(4, at), rows, _hide(other))
-
-    def append(self, tasks: Tensor | slice, actions: Tensor, contexts: Tensor, outcomes: Tensor) -> None:
-        """Append a row to each of ``tasks``: of the actions (n,), with contexts (n, D) and outcomes (n,)."""
-        columns = actions[:, None]
-        z = self.features[tasks][torch.arange(len(actions)), actions]
-        places = (self.owner[tasks] == columns).sum(1)  # rows of the same action before this one
+    def append(self, tasks: np.ndarray, actions: np.ndarray, contexts: np.ndarray, outcomes: np.ndarray) -> None:
+        """Append a row to actions (n,) of different tasks (n,), with contexts (n, D) and outcomes (n,)."""
+        places = self._lengths[tasks, actions] - 1
         self._model.check_length(int(places.max()) + 1)
-        token = self._model.observation_tokens(z, contexts, outcomes, places)[:, None, None]  # (n, 1, 1, W)
-        own = empty_rows(self._model, len(actions), 1, 1)
-        run(self._model, token, self.view(columns, tasks), own)
-        self._make_room()
-        numbers = torch.arange(len(self.count))[tasks]
-        at = self.count[numbers]
-        self.rows[:, :, numbers, :, at] = own.rows[:, :, :, :, 0, 0].permute(2, 0, 1, 3, 4)  # (n, L, 2, H, d)
-        self.owner[numbers, at] = actions
-        self.count[numbers] += 1
+        row = (torch.from_numpy(part) for part in (contexts, outcomes, places))
+        self._append(tasks, actions, self._model.observation_tokens(self.features[tasks, actions], *row))
 
     def clear(self, task: int) -> None:
         """Forget all rows of a task."""
-        self.owner[task], self.count[task] = -1, 0
+        self._lengths[task] = 1
 
-    def pick(self, tasks: Tensor) -> "Cache":
+    def pick(self, tasks: np.ndarray) -> "Cache":
         """Return a copy of the tasks at ``tasks``."""
         other = object.__new__(Cache)
-        other._model, other.features, other.first = self._model, self.features[tasks], self.first[:, :, tasks]
-        other.rows, other.owner, other.count = self.rows[:, :, tasks], self.owner[tasks], self.count[tasks]
+        other._model, other._stack, other.features = self._model, self._stack, self.features[tasks]
+        other._lengths, other._pages = self._lengths[tasks], self._pages[tasks]
+        there = other._pages >= 0
+        other._pool, other._used = self._pool[other._pages[there]], int(there.sum())
+        other._pages[there] = np.arange(other._used)
         return other
 
     def add(self, features: Tensor) -> None:
         """Add actions (B, n, F) with empty histories."""
-        first, z = _start(self._model, features)
-        self.first, self.features = torch.cat([self.first, first], 4), torch.cat([self.features, z], 1)
+        n_tasks, n = features.shape[:2]
+        tokens, z = self._model.first_tokens(features.flatten(0, 1))
+        tasks, actions = np.divmod(np.arange(n_tasks * n), n)
+        actions += self._lengths.shape[1]
+        self.features = torch.cat([self.features, z.reshape(n_tasks, n, -1)], 1)
+        self._lengths = np.pad(self._lengths, ((0, 0), (0, n)))
+        self._pages = np.pad(self._pages, ((0, 0), (0, n), (0, 0)), constant_values=-1)
+        self._append(tasks, actions, tokens)
 
-    def take(self, rows: Tensor, owner: Tensor) -> None:
+    def rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the observed rows (B, C, L, 2, H, d), those of an action together, and their actions (B, C), or -1."""
+        counts = self._lengths - 1
+        tasks, actions = np.divmod(np.repeat(np.arange(counts.size), counts.ravel()), counts.shape[1])
+        columns = np.arange(len(tasks)) - (counts.sum(1).cumsum() - counts.sum(1))[tasks]
+        places = columns - (counts.cumsum(1) - counts)[tasks, actions] + 1
+        owner = np.full((len(counts), counts.sum(1).max()), -1)
+        owner[tasks, columns] = actions
+        (keys, values), pages = self._split(), self._pages[tasks, actions, places // PAGE]
+        rows = np.zeros((*owner.shape, len(keys[0]), 2, *keys.shape[2:4]), np.float32)
+        rows[tasks, columns, :, 0] = keys[pages, :, :, :, places % PAGE]
+        rows[tasks, columns, :, 1] = values[pages, :, places % PAGE]
+        return rows, owner
+
+    def take(self, rows: np.ndarray, owner: np.ndarray) -> None:
         """Take rows (B, C, L, 2, H, d) of the actions ``owner`` (B, C), -1 for none, in the place of the present."""
-        size = max(GROWTH, owner.shape[1])
-        self.rows = torch.zeros(*self.rows.shape[:4], size, self.rows.shape[5])
-        self.rows[..., : owner.shape[1], :] = rows.permute(2, 3, 0, 4, 1, 5)
-        self.owner = torch.full((len(owner), size), -1)
-        self.owner[:, : owner.shape[1]] = owner
-        self.count = (owner >= 0).sum(1)
+        self._lengths[:] = 1
+        for column in range(owner.shape[1]):
+            tasks = np.flatnonzero(owner[:, column] >= 0)
+            history = self._open(tasks, owner[tasks, column])
+            pages, row = history.pages[np.arange(len(tasks)), history.lengths // PAGE], history.lengths % PAGE
+            keys, values = self._split()
+            keys[pages, :, :, :, row], values[pages, :, row] = rows[tasks, column].swapaxes(0, 2).swapaxes(1, 2)
+            self._lengths[tasks, owner[tasks, column]] += 1
 
-    def plain_rows(self) -> Tensor:
-        """Return the rows with the tasks first, (B, C, L, 2, H, d)."""
-        return self.rows[..., : self.length, :].permute(2, 4, 0, 1, 3, 5).contiguous()
+    def sequences(self, actions: np.ndarray, n_rows: int = 0, tasks: slice = slice(None)) -> Sequences:
+        """Return the histories of actions (B, n) of ``tasks``, with room for so many rows that each imagines.
 
-    def _make_room(self) -> None:
-        """Double the room if a task has used all of it."""
-        if self.length == self.owner.shape[1]:
-            self.rows = torch.cat([self.rows, torch.zeros_like(self.rows)], 4)
-            self.owner = torch.cat([self.owner, torch.full_like(self.owner, -1)], 1)
+        Their full pages are those of the actions. With room, the rest is a copy, which is valid until the next call.
+        """
+        at = np.arange(len(self._lengths))[tasks][:, None], actions
+        lengths, pages = self._lengths[at].ravel(), self._pages[at].reshape(actions.size, -1)
+        if not n_rows:
+            return Sequences(pages, lengths)
+        full, number = lengths // PAGE, int((lengths.max() + n_rows - 1) // PAGE) + 1
+        pages = np.pad(pages, ((0, 0), (0, max(0, number - pages.shape[1]))))[:, :number]
+        own = (np.arange(number) >= full[:, None]) & (np.arange(number) * PAGE < lengths[:, None] + n_rows)
+        partly = np.flatnonzero(lengths % PAGE)
+        copied = pages[partly, full[partly]]
+        pages[own] = self._used + np.arange(own.sum())
+        self._reserve(own.sum())
+        self._pool[pages[partly, full[partly]]] = self._pool[copied]
+        return Sequences(pages, lengths)
 
+    def run(self, tokens: Tensor, history: Sequences, tells: bool, kept: np.ndarray | bool = True) -> Tensor:
+        """Return the last layer at tokens (N, k, W), which are overwritten.
 
-def _start(model: "TransformerModel", features: Tensor) -> tuple[Tensor, Tensor]:
-    """Return keys and values of the first tokens of actions (B, A, F), (L, 2, B, H, A, d), and scaled features."""
-    shape = features.shape[:2]
-    tokens, z = model.first_tokens(features.flatten(0, 1))
-    tokens, found = _split(tokens, 0, *shape), []  # (B, A, W)
-    for block in model.stack():
-        keys, values = block.remember(tokens)  # (B, H, A, d) each
-        found.append(torch.stack([keys, values]))
-        tokens = block.finish(tokens, values)  # a first token sees itself alone
-    return torch.stack(found), _split(z, 0, *shape)
+        Args:
+            tokens: k tokens of each sequence.
+            history: What they see; its lengths are those before the call.
+            tells: Whether the first token is a row, whose keys and values are written behind those of the history;
+                what is returned is then the layer of the other tokens, (N, k-1, W).
+            kept: Whether tokens see that row, (N,).
+        """
+        seen = history.lengths + (kept if tells else 0)
+        run_stack(self._stack, tokens.numpy(), tells, self._pool, *history, seen)
+        return tokens[:, 1:] if tells else tokens
 
+    def _append(self, tasks: np.ndarray, actions: np.ndarray, tokens: Tensor) -> None:
+        """Append tokens (n, W) to histories that differ from each other."""
+        self.run(tokens[:, None], self._open(tasks, actions), True)
+        self._lengths[tasks, actions] += 1
 
-def empty_rows(model: "TransformerModel", n_tasks: int, n: int, n_rows: int) -> Own:
-    """Return room for so many rows of each of n sequences of each task."""
-    config = model.config
-    rows = torch.empty(config.layers, 2, n_tasks, config.heads, n, n_rows, config.width // config.heads)
-    return Own(rows, torch.zeros(n_tasks, 1, n, 1, n_rows))
+    def _open(self, tasks: np.ndarray, actions: np.ndarray) -> Sequences:
+        """Return the histories of actions (n,) of tasks (n,), with room for a row more."""
+        lengths = self._lengths[tasks, actions]
+        number = int(lengths.max(initial=0)) // PAGE + 1
+        if number > self._pages.shape[2]:
+            self._pages = np.pad(self._pages, ((0, 0), (0, 0), (0, number)), constant_values=-1)
+        new = self._pages[tasks, actions, lengths // PAGE] < 0
+        self._reserve(new.sum())
+        self._pages[tasks[new], actions[new], lengths[new] // PAGE] = self._used + np.arange(new.sum())
+        self._used += int(new.sum())
+        return Sequences(self._pages[tasks, actions], lengths)
 
+    def _reserve(self, number: int) -> None:
+        """Make room for so many pages more."""
+        if self._used + number > len(self._pool):
+            old = self._pool
+            self._pool = np.empty((2 * (self._used + number), *old.shape[1:]), np.float32)
+            self._pool[: self._used] = old[: self._used]
 
-def run(model: "TransformerModel", tokens: Tensor, view: View, own: Own | None = None) -> Tensor:
-    """Return the last layer at k tokens of each of n sequences of B tasks, (B, n, k, W).
-
-    With own rows, the first token is the observation whose keys and values become the last of them; all tokens see it,
-    and only the layer of those behind it is returned, (B, n, k-1, W).
-
-    Args:
-        model: The model.
-        tokens: (B, n, k, W).
-        view: What the sequences see before rows of their own.
-        own: Their own rows, the last one yet to be filled in; None: there are none.
-    """
-    n, layers = tokens.shape[1], model.stack()
-    for i, block in enumerate(layers):
-        if own is not None:
-            own.rows[i, ..., -1, :] = torch.stack(block.remember(tokens[:, :, 0]))
-            if i + 1 == len(layers):
-                tokens = tokens[:, :, 1:]
-                if not tokens.shape[2]:
-                    break
-        k, flat = tokens.shape[2], tokens.flatten(1, 2)  # (B, n·k, W)
-        found = _attend(_split(block.queries(flat), 2, n, k), i, view, own)  # (B, H, n, k, d)
-        tokens = _split(block.finish(flat, found.flatten(2, 3)), 1, n, k)
-    return tokens
-
-
-def _attend(asked: Tensor, layer: int, view: View, own: Own | None) -> Tensor:
-    """Return what attention finds for tokens that ask (B, H, n, k, d): one softmax over all that they see."""
-    n, k, size = asked.shape[2:]
-    asked = asked * size**-0.5
-    first_keys, first_values = view.first[layer][..., None, :]  # (B, H, n, 1, d) each
-    keys, values = view.shared[layer]  # (B, H, C, d) each
-    shared = _split(asked.flatten(2, 3) @ keys.mT, 2, n, k) + view.hidden  # (B, H, n, k, C)
-    scores = [(asked * first_keys).sum(-1, keepdim=True), shared]
-    if own is not None:
-        scores.append(asked @ own.rows[layer, 0].mT + own.hidden)
-    weights = torch.softmax(torch.cat(scores, -1), -1)  # (B, H, n, k, 1 + C + t)
-    end = 1 + keys.shape[2]
-    found = weights[..., :1] * first_values + _split(weights[..., 1:end].flatten(2, 3) @ values, 2, n, k)
-    return found if own is None else found + weights[..., end:] @ own.rows[layer, 1]
-
-
-def _split(tensor: Tensor, axis: int, *sizes: int) -> Tensor:
-    """Return the tensor with an axis split into several."""
-    return tensor.reshape(*tensor.shape[:axis], *sizes, *tensor.shape[axis + 1 :])
-
-
-def _hide(other: Tensor) -> Tensor:
-    """Return -inf if True, else 0, (B, n, C) to (B, 1, n, 1, C)."""
-    return torch.zeros(other.shape).masked_fill_(other, -torch.inf)[:, None, :, None]
+    def _split(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the pool's keys (pages, L, H, d, rows) and values (pages, L, rows, H, d), the same memory."""
+        config, (number, n_layers, _) = self._model.config, self._pool.shape
+        keys, values = self._pool[..., : PAGE * config.width], self._pool[..., PAGE * config.width :]
+        size = config.width // config.heads
+        keys = keys.reshape(number, n_layers, config.heads, size, PAGE)
+        return keys, values.reshape(number, n_layers, PAGE, config.heads, -1)[..., :size]
