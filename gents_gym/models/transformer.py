@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, logsigmoid, one_hot, scaled_dot_product_attention, softplus
+from torch.nn.functional import cross_entropy, linear, logsigmoid, one_hot, scaled_dot_product_attention, softplus
 
 from gents_gym.checks import InputError, check_integer, check_memory
 from gents_gym.likelihoods import BERNOULLI, Categorical, make_likelihood
@@ -163,17 +163,26 @@ class TransformerModel(SequenceModel):
 
     def observation_tokens(self, z: Tensor, contexts: Tensor, outcomes: Tensor, places: Tensor) -> Tensor:
         """Return the tokens of observed rows with these places in their histories, (..., F), (..., D) to (..., W)."""
-        x, y = self._rows(z, contexts), self._code(outcomes)  # (..., K), (..., Q)
+        x, y = self._rows(z, contexts), self.code(outcomes)  # (..., K), (..., Q)
         cross = (x[..., None, :] * y[..., None]).flatten(-2)  # (..., Q·K)
         tokens = self.tell(torch.cat([x, z, y, cross], -1))
         return tokens if self.place is None else tokens + self.place(places)
+
+    def open_tokens(self, z: Tensor, contexts: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+        """Return observation tokens without outcomes, (..., W), and what each number of their code adds, (..., Q, W)."""
+        x, n = self._rows(z, contexts), self.n_outcomes
+        both, alone, cross = self.tell.weight.split([self.tell.in_features - n * (1 + x.shape[-1]), n, n * x.shape[-1]], 1)
+        tokens = linear(torch.cat([x, z], -1), both, self.tell.bias)
+        tokens = tokens if self.place is None else tokens + self.place(places)
+        cross = cross.unflatten(1, (n, -1)).transpose(0, 1).flatten(0, 1)  # (Q·W, K)
+        return tokens, linear(x, cross, alone.T.flatten()).unflatten(-1, (n, -1))
 
     def _rows(self, z: Tensor, contexts: Tensor) -> Tensor:
         """Return contexts in the model's units, with their map behind if there is one, (..., D) to (..., K)."""
         x = self.scale_contexts(contexts)
         return x if self.context_map is None else torch.cat([x, self.context_map(torch.cat([x, z], -1))], -1)
 
-    def _code(self, outcomes: Tensor) -> Tensor:
+    def code(self, outcomes: Tensor) -> Tensor:
         """Return outcomes as numbers of about unit size, (...) to (..., Q)."""
         if self.n_outcomes > 1:
             return one_hot(outcomes.long(), self.n_outcomes).to(torch.float32)

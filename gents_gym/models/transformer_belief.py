@@ -17,7 +17,7 @@ from gents_gym.models.contexts import check_contexts, stack
 from gents_gym.models.ledger import KEPT, Ledger
 from gents_gym.models.lookahead import find_outlook
 from gents_gym.models.picked import Bank, imagine
-from gents_gym.models.transformer_cache import PAGE, Cache, Sequences
+from gents_gym.models.transformer_cache import Cache, Sequences
 from gents_gym.numerics.rounds import rounds
 from gents_gym.types import Completion, Feedback, Outlook, TaskInfo
 
@@ -225,7 +225,9 @@ class TransformerBelief:
 
     def _queries(self, columns: np.ndarray, contexts: Tensor) -> Tensor:
         """Return the query tokens of the actions (B, n) in contexts (B, n, k, D), (B, n, k, W)."""
-        return self._model.query_tokens(self._features(columns)[:, :, None].expand(-1, -1, contexts.shape[2], -1), contexts)
+        return self._model.query_tokens(
+            self._features(columns)[:, :, None].expand(-1, -1, contexts.shape[2], -1), contexts
+        )
 
     def _run(self, tokens: Tensor, history: Sequences, tells: bool, kept: np.ndarray | bool = True) -> np.ndarray:
         """Return the likelihood's parameters behind the tokens that ask, (B, n, k, W) to (B, n, k or k-1, ...)."""
@@ -243,12 +245,12 @@ class TransformerBelief:
             known: Cells that are among the observed rows already, (B, n, T').
         """
         n_tasks, draws, n_rows, _ = contexts.shape
-        n, config = columns.shape[1], self._model.config
+        n = columns.shape[1]
         each = (rng for rng in self._rngs for _ in range(draws))
         noise = stack([self._model.likelihood.noise(rng, (n_rows, n)) for rng in each])
         noise = noise.reshape(n_tasks, draws, n_rows, n)
         table = np.empty_like(noise)
-        size = max(1, ROOM // (8 * config.layers * config.width * draws * n * (n_rows + PAGE)))  # tasks at once
+        size = max(1, ROOM // self._cache.room(columns, draws, n_rows))  # tasks at once
         for start in range(0, n_tasks, size):
             part = slice(start, start + size)
             try:
@@ -265,23 +267,21 @@ class TransformerBelief:
     ) -> np.ndarray:
         """Return the tables of some tasks: every row is predicted given the ones before, for all sequences at once."""
         n_tasks, draws, n_rows, n = noise.shape
-        table, model, each = np.empty_like(noise), self._model, np.tile(columns, draws)  # (B, M·n)
-        places = torch.from_numpy(np.tile(self._places(columns, known, part), (1, draws, 1)))  # (B, M·n, T')
-        kept = ~np.tile(known, (1, draws, 1)).reshape(-1, n_rows)  # (B·M·n, T')
-        history = self._cache.sequences(each, n_rows, part)
-        features, given = self._features(each, part), torch.tensor(contexts)  # (B, M·n, F), (B, M, T', D)
-        told: list[Tensor] = []  # the token of the row before
+        model, each = self._model, np.tile(columns, draws)  # (B, M·n)
+        kept = ~np.tile(known, (1, draws, 1)).reshape(-1, n_rows).T  # (T', B·M·n)
+        places = np.tile(self._places(columns, known, part), (1, draws, 1)).transpose(2, 0, 1)  # (T', B, M·n)
+        z = self._features(each, part).expand(n_rows, -1, -1, -1)  # (T', B, M·n, F)
+        x = torch.tensor(contexts.transpose(2, 0, 1, 3)).repeat_interleave(n, 2)  # (T', B, M·n, D)
+        noise = noise.transpose(2, 0, 1, 3).reshape(n_rows, n_tasks, -1)  # (T', B, M·n)
+        asked, (told, changes) = model.query_tokens(z, x), model.open_tokens(z, x, torch.from_numpy(places))
+        history, table = self._cache.sequences(each, n_rows, part), np.empty_like(noise)
         for t in range(n_rows):
-            context = given[:, :, None, t].expand(-1, -1, n, -1).flatten(1, 2)  # (B, M·n, D)
-            tokens = torch.stack([*told, model.query_tokens(features, context)], 2)  # (B, M·n, 1 or 2, W)
-            found = self._run(tokens, history, t > 0, kept[:, t - 1])[:, :, 0]  # (B, M·n, ...)
-            if t:
-                np.add(history.lengths, kept[:, t - 1], out=history.lengths)
-            shape = (n_tasks, draws, n, *found.shape[2:])
-            table[:, :, t] = model.likelihood.sample(found.reshape(shape), noise[:, :, t])
-            outcome = torch.from_numpy(table[:, :, t].reshape(n_tasks, -1))
-            told = [model.observation_tokens(features, context, outcome, places[:, :, t])]
-        return table
+            tokens = torch.stack([told[t - 1], asked[t]] if t else [asked[t]], 2)  # (B, M·n, 1 or 2, W)
+            found = self._run(tokens, history, t > 0, kept[t - 1])[:, :, 0]  # (B, M·n, ...)
+            np.add(history.lengths, kept[t - 1], out=history.lengths, where=t > 0)
+            table[t] = model.likelihood.sample(found, noise[t])
+            told[t] += (model.code(torch.from_numpy(table[t]))[..., None] * changes[t]).sum(2)
+        return table.reshape(n_rows, n_tasks, draws, n).transpose(1, 2, 0, 3)
 
     def _places(self, columns: np.ndarray, known: np.ndarray, tasks: slice) -> np.ndarray:
         """Return the place of each generated row in its action's history, (B, n, T'), or raise if one is too long."""

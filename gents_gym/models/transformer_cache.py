@@ -1,12 +1,16 @@
 """Keys and values of a transformer's histories: computed once for each row, and shared by all that see them."""
 
+import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import scipy.linalg.cython_blas  # noqa: F401  # compiled products call it; its threads are limited once it is loaded
 import torch
+from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
-from gents_gym.models.transformer_kernel import PAGE, page_size, read_stack, run_stack
+from gents_gym.models.transformer_kernel import PAGE, read_stack, run_stack
 
 if TYPE_CHECKING:
     from gents_gym.models.transformer import TransformerModel
@@ -30,7 +34,7 @@ class Cache:
         """Start with empty histories of actions (B, A, F)."""
         self._model, self._stack = model, read_stack(model)
         n_tasks = len(features)
-        self._pool = np.empty((0, model.config.layers, page_size(self._stack)), np.float32)
+        self._pool = np.empty((0, model.config.layers, 2 * PAGE * self._stack.mix.shape[1]), np.float32)
         self._used = 0  # pages of actions
         self._pages = np.empty((n_tasks, 0, 1), np.int64)  # (B, A, ·): -1 for none
         self._lengths = np.empty((n_tasks, 0), np.int64)  # (B, A), with the first token
@@ -117,6 +121,11 @@ class Cache:
         self._pool[pages[partly, full[partly]]] = self._pool[copied]
         return Sequences(pages, lengths)
 
+    def room(self, actions: np.ndarray, draws: int, n_rows: int) -> int:
+        """Return the bytes of the pages of a task, the mean of all, if its actions (B, n) imagine rows in each draw."""
+        shared, own = self.lengths(actions).sum(1).mean() / PAGE, actions.shape[1] * draws * (n_rows / PAGE + 1)
+        return int((shared + own) * self._pool[0].nbytes)
+
     def run(self, tokens: Tensor, history: Sequences, tells: bool, kept: np.ndarray | bool = True) -> Tensor:
         """Return the last layer at tokens (N, k, W), which are overwritten.
 
@@ -128,7 +137,8 @@ class Cache:
             kept: Whether tokens see that row, (N,).
         """
         seen = history.lengths + (kept if tells else 0)
-        run_stack(self._stack, tokens.numpy(), tells, self._pool, *history, seen)
+        with _threads().limit(limits=1, user_api="blas"):
+            run_stack(self._stack, tokens.numpy(), tells, self._pool, *history, seen)
         return tokens[:, 1:] if tells else tokens
 
     def _append(self, tasks: np.ndarray, actions: np.ndarray, tokens: Tensor) -> None:
@@ -152,13 +162,26 @@ class Cache:
         """Make room for so many pages more."""
         if self._used + number > len(self._pool):
             old = self._pool
-            self._pool = np.empty((2 * (self._used + number), *old.shape[1:]), np.float32)
+            self._pool = _aligned(2 * (self._used + number), *old.shape[1:])
             self._pool[: self._used] = old[: self._used]
 
     def _split(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the pool's keys (pages, L, H, d, rows) and values (pages, L, rows, H, d), the same memory."""
         config, (number, n_layers, _) = self._model.config, self._pool.shape
-        keys, values = self._pool[..., : PAGE * config.width], self._pool[..., PAGE * config.width :]
+        keys, values = np.split(self._pool, 2, 2)
         size = config.width // config.heads
-        keys = keys.reshape(number, n_layers, config.heads, size, PAGE)
+        keys = keys.reshape(number, n_layers, config.heads, -1, PAGE)[..., :size, :]
         return keys, values.reshape(number, n_layers, PAGE, config.heads, -1)[..., :size]
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadpoolController:
+    """Return what limits the threads of products: those of one block are too small for two threads."""
+    return ThreadpoolController()
+
+
+def _aligned(*shape: int) -> np.ndarray:
+    """Return room for float32 numbers that starts at a cache line, so that registers are loaded from one each."""
+    room = np.empty(math.prod(shape) + 16, np.float32)
+    start = -room.ctypes.data // 4 % 16
+    return room[start : start + math.prod(shape)].reshape(shape)

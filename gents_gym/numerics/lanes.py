@@ -56,6 +56,17 @@ def load(typing: Any, array: Any, start: Any) -> Any:
 
 
 @_compiled
+def repeat(typing: Any, array: Any, at: Any) -> Any:
+    """Return lanes that all hold entry ``at`` of a flat float32 array."""
+
+    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        data = make_array(signature.args[0])(context, builder, values[0]).data  # type: ignore[no-untyped-call]
+        return _filled(builder, types.float32, builder.load(builder.gep(data, [values[1]])))
+
+    return LANES(array, types.intp), emit
+
+
+@_compiled
 def store(typing: Any, array: Any, start: Any, lanes: Any) -> Any:
     """Write lanes to the ``WIDTH`` entries of a flat float32 array from ``start`` on."""
 
