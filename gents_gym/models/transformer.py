@@ -6,7 +6,6 @@ observation also sees itself. Nothing sees a query. So keys and values come from
 history stay as they are when a row is appended: they are the cache.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
@@ -20,9 +19,8 @@ from gents_gym.checks import InputError, check_integer, check_memory
 from gents_gym.likelihoods import BERNOULLI, Categorical, make_likelihood
 from gents_gym.models.sequence import SequenceModel, check_sequences
 from gents_gym.models.transformer_belief import TransformerBelief
+from gents_gym.models.transformer_kernel import LEAST_VARIANCE, SOFTPLUS_ONE
 from gents_gym.types import TaskInfo
-
-LEAST_VARIANCE = 1e-4  # of Gaussian outcomes, in the model's units
 
 
 @dataclass(frozen=True)
@@ -163,7 +161,7 @@ class TransformerModel(SequenceModel):
 
     def observation_tokens(self, z: Tensor, contexts: Tensor, outcomes: Tensor, places: Tensor) -> Tensor:
         """Return the tokens of observed rows with these places in their histories, (..., F), (..., D) to (..., W)."""
-        x, y = self._rows(z, contexts), self.code(outcomes)  # (..., K), (..., Q)
+        x, y = self._rows(z, contexts), self._code(outcomes)  # (..., K), (..., Q)
         cross = (x[..., None, :] * y[..., None]).flatten(-2)  # (..., Q·K)
         tokens = self.tell(torch.cat([x, z, y, cross], -1))
         return tokens if self.place is None else tokens + self.place(places)
@@ -182,7 +180,7 @@ class TransformerModel(SequenceModel):
         x = self.scale_contexts(contexts)
         return x if self.context_map is None else torch.cat([x, self.context_map(torch.cat([x, z], -1))], -1)
 
-    def code(self, outcomes: Tensor) -> Tensor:
+    def _code(self, outcomes: Tensor) -> Tensor:
         """Return outcomes as numbers of about unit size, (...) to (..., Q)."""
         if self.n_outcomes > 1:
             return one_hot(outcomes.long(), self.n_outcomes).to(torch.float32)
@@ -236,12 +234,8 @@ class TransformerModel(SequenceModel):
         if self.likelihood == BERNOULLI:
             return torch.sigmoid(outputs[..., 0])
         shift, scale = self.outcome_scaling
-        variance = softplus(outputs[..., 1] + math.log(math.e - 1)) + LEAST_VARIANCE  # 1 at first
+        variance = softplus(outputs[..., 1] + SOFTPLUS_ONE) + LEAST_VARIANCE  # 1 at first
         return torch.stack([outputs[..., 0] / scale + shift, variance / scale**2], -1)
-
-    def read(self, tokens: Tensor) -> Tensor:
-        """Return the likelihood's parameters behind the last layer's tokens, (..., W)."""
-        return self.parameters_of(self.last(self.norm(tokens)))
 
     # Row by row, from raw histories
 

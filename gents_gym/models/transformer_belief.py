@@ -229,12 +229,15 @@ class TransformerBelief:
             self._features(columns)[:, :, None].expand(-1, -1, contexts.shape[2], -1), contexts
         )
 
-    def _run(self, tokens: Tensor, history: Sequences, tells: bool, kept: np.ndarray | bool = True) -> np.ndarray:
+    def _run(self, tokens: Tensor, history: Sequences, tells: bool) -> np.ndarray:
         """Return the likelihood's parameters behind the tokens that ask, (B, n, k, W) to (B, n, k or k-1, ...)."""
-        found = self._cache.run(tokens.flatten(0, 1), history, tells, kept)
-        read: np.ndarray = self._model.read(found.unflatten(0, tokens.shape[:2])).double().numpy()
-        self._model.likelihood.check_parameters("what the model predicts", read)
-        return read
+        return self._read(self._cache.run(tokens.flatten(0, 1), history, tells).unflatten(0, tokens.shape[:2]))
+
+    def _read(self, outputs: Tensor) -> np.ndarray:
+        """Return the parameters that outputs (B, ..., O) stand for, checked, in double precision."""
+        found: np.ndarray = self._model.parameters_of(outputs).double().numpy()
+        self._model.likelihood.check_parameters("what the model predicts", found)
+        return found
 
     def _generate(self, columns: np.ndarray, contexts: np.ndarray, known: np.ndarray) -> np.ndarray:
         """Return generated tables (B, M, T', n).
@@ -250,7 +253,8 @@ class TransformerBelief:
         noise = stack([self._model.likelihood.noise(rng, (n_rows, n)) for rng in each])
         noise = noise.reshape(n_tasks, draws, n_rows, n)
         table = np.empty_like(noise)
-        size = max(1, ROOM // self._cache.room(columns, draws, n_rows))  # tasks at once
+        config = self._model.config
+        size = max(1, ROOM // (8 * config.layers * config.width * draws * n * n_rows))  # tasks at once
         for start in range(0, n_tasks, size):
             part = slice(start, start + size)
             try:
@@ -268,19 +272,14 @@ class TransformerBelief:
         """Return the tables of some tasks: every row is predicted given the ones before, for all sequences at once."""
         n_tasks, draws, n_rows, n = noise.shape
         model, each = self._model, np.tile(columns, draws)  # (B, M·n)
-        kept = ~np.tile(known, (1, draws, 1)).reshape(-1, n_rows).T  # (T', B·M·n)
-        places = np.tile(self._places(columns, known, part), (1, draws, 1)).transpose(2, 0, 1)  # (T', B, M·n)
-        z = self._features(each, part).expand(n_rows, -1, -1, -1)  # (T', B, M·n, F)
-        x = torch.tensor(contexts.transpose(2, 0, 1, 3)).repeat_interleave(n, 2)  # (T', B, M·n, D)
-        noise = noise.transpose(2, 0, 1, 3).reshape(n_rows, n_tasks, -1)  # (T', B, M·n)
-        asked, (told, changes) = model.query_tokens(z, x), model.open_tokens(z, x, torch.from_numpy(places))
-        history, table = self._cache.sequences(each, n_rows, part), np.empty_like(noise)
-        for t in range(n_rows):
-            tokens = torch.stack([told[t - 1], asked[t]] if t else [asked[t]], 2)  # (B, M·n, 1 or 2, W)
-            found = self._run(tokens, history, t > 0, kept[t - 1])[:, :, 0]  # (B, M·n, ...)
-            np.add(history.lengths, kept[t - 1], out=history.lengths, where=t > 0)
-            table[t] = model.likelihood.sample(found, noise[t])
-            told[t] += (model.code(torch.from_numpy(table[t]))[..., None] * changes[t]).sum(2)
+        places = np.tile(self._places(columns, known, part), (1, draws, 1)).reshape(-1, n_rows).T  # (T', N), N = B·M·n
+        known = np.ascontiguousarray(np.tile(known, (1, draws, 1)).reshape(-1, n_rows).T)  # (T', N)
+        z = self._features(each, part).flatten(0, 1).expand(n_rows, -1, -1)  # (T', N, F)
+        x = torch.tensor(contexts.transpose(2, 0, 1, 3)).flatten(1, 2).repeat_interleave(n, 1)  # (T', N, D)
+        noise = noise.transpose(2, 0, 1, 3).reshape(n_rows, -1)  # (T', N)
+        tokens = (model.query_tokens(z, x), *model.open_tokens(z, x, torch.from_numpy(places)))
+        table, outputs = self._cache.generate(*tokens, noise, known, self._cache.sequences(each, n_rows, part))
+        self._read(outputs.transpose(0, 1).unflatten(0, (n_tasks, -1)))  # for its check
         return table.reshape(n_rows, n_tasks, draws, n).transpose(1, 2, 0, 3)
 
     def _places(self, columns: np.ndarray, known: np.ndarray, tasks: slice) -> np.ndarray:

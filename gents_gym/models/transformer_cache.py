@@ -10,7 +10,7 @@ import torch
 from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
-from gents_gym.models.transformer_kernel import PAGE, read_stack, run_stack
+from gents_gym.models.transformer_kernel import PAGE, generate, read_stack, run_stack
 
 if TYPE_CHECKING:
     from gents_gym.models.transformer import TransformerModel
@@ -121,25 +121,25 @@ class Cache:
         self._pool[pages[partly, full[partly]]] = self._pool[copied]
         return Sequences(pages, lengths)
 
-    def room(self, actions: np.ndarray, draws: int, n_rows: int) -> int:
-        """Return the bytes of the pages of a task, the mean of all, if its actions (B, n) imagine rows in each draw."""
-        shared, own = self.lengths(actions).sum(1).mean() / PAGE, actions.shape[1] * draws * (n_rows / PAGE + 1)
-        return int((shared + own) * self._pool[0].nbytes)
+    def run(self, tokens: Tensor, history: Sequences, tells: bool) -> Tensor:
+        """Return the network's outputs at tokens (N, k, W) behind the histories.
 
-    def run(self, tokens: Tensor, history: Sequences, tells: bool, kept: np.ndarray | bool = True) -> Tensor:
-        """Return the last layer at tokens (N, k, W), which are overwritten.
-
-        Args:
-            tokens: k tokens of each sequence.
-            history: What they see; its lengths are those before the call.
-            tells: Whether the first token is a row, whose keys and values are written behind those of the history;
-                what is returned is then the layer of the other tokens, (N, k-1, W).
-            kept: Whether tokens see that row, (N,).
+        With ``tells``, the first token is a row, which the others see: its keys and values are written behind those of
+        the history, and the outputs are those of the others.
         """
-        seen = history.lengths + (kept if tells else 0)
         with _threads().limit(limits=1, user_api="blas"):
-            run_stack(self._stack, tokens.numpy(), tells, self._pool, *history, seen)
-        return tokens[:, 1:] if tells else tokens
+            outputs = run_stack(self._stack, tokens.numpy(), tells, self._pool, *history)
+        return torch.from_numpy(outputs[:, int(tells) :])
+
+    def generate(
+        self, asked: Tensor, told: Tensor, changes: Tensor, noise: np.ndarray, known: np.ndarray, history: Sequences
+    ) -> tuple[np.ndarray, Tensor]:
+        """Return outcomes of rows behind the histories, (T, N), and outputs, (T, N, O); see :func:`generate`."""
+        scaling = self._model.outcome_scaling if self._model.likelihood.support is None else torch.empty(0)
+        tokens = (part.numpy() for part in (asked, told, changes))
+        with _threads().limit(limits=1, user_api="blas"):
+            table, outputs = generate(self._stack, *tokens, noise, known, scaling.numpy(), self._pool, *history)
+        return table, torch.from_numpy(outputs)
 
     def _append(self, tasks: np.ndarray, actions: np.ndarray, tokens: Tensor) -> None:
         """Append tokens (n, W) to histories that differ from each other."""

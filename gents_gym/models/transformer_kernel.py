@@ -1,9 +1,10 @@
-"""Compiles a transformer's pass: tokens of many sequences go through all layers, and each sees its own rows alone.
+"""Compiles a transformer: tokens of many sequences go through all layers, and each sees its own rows alone.
 
 Keys and values are in pages of ``PAGE`` rows. In each layer of a page, keys come first, with the rows side by side, so
 that the scores of a page fill one register. Values follow, row by row. Heads are padded to whole registers.
 """
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from gents_gym.models.transformer import TransformerModel
 
 PAGE = WIDTH  # rows of a page
-TOKENS = 96  # of a block that goes through all layers at once; its layers stay in the second-level cache
+LEAST_VARIANCE = 1e-4  # of Gaussian outcomes, in the model's units
+SOFTPLUS_ONE = math.log(math.e - 1)  # softplus is 1 there
+TOKENS = 40  # of a block that goes through all layers at once; its layers stay in the second-level cache
 
 _ZERO, _ONE, _HALF, _FOUR = np.float32(0), np.float32(1), np.float32(0.5), np.float32(4)
 _ROOT_HALF, _LOW, _EPSILON = np.float32(0.5**0.5), np.float32(-1e30), np.float32(nn.LayerNorm(1).eps)
@@ -37,6 +40,7 @@ class Stack(NamedTuple):
     widen: np.ndarray  # (L, W+1, 4W)
     narrow: np.ndarray  # (L, 4W, W)
     narrow_bias: np.ndarray  # (L, W)
+    last: np.ndarray  # (W+1, O)
     heads: int
 
 
@@ -45,12 +49,13 @@ def read_stack(model: "TransformerModel") -> Stack:
     heads, layers = model.config.heads, []
     size = model.config.width // heads
     pad = np.kron(np.eye(heads), np.eye(size, -(-size // WIDTH) * WIDTH))  # (H·d, H·P)
+    last = _behind(model.norm, model.last).astype(np.float32)
     for block in model.stack():
         query = _behind(block.norm, block.query) @ pad * size**-0.5
         memory = _behind(block.norm, block.memory) @ np.kron(np.eye(2), pad)
         (mix, mix_bias), narrow = _weights(block.mix), _weights(block.narrow)
         layers.append([query, memory, pad.T @ mix, mix_bias, _behind(block.norm_out, block.widen), *narrow])
-    return Stack(*(np.array(part, np.float32) for part in zip(*layers, strict=True)), heads)
+    return Stack(*(np.array(part, np.float32) for part in zip(*layers, strict=True)), last, heads)
 
 
 def _weights(linear: nn.Linear) -> tuple[np.ndarray, np.ndarray]:
@@ -65,57 +70,154 @@ def _behind(norm: nn.LayerNorm, linear: nn.Linear) -> np.ndarray:
     return np.vstack([scale[:, None] * weights, bias + shift @ weights])
 
 
+class Room(NamedTuple):
+    """Memory of a block of n tokens."""
+
+    x: np.ndarray  # tokens, (n, W)
+    y: np.ndarray  # what is added to them, (n, W)
+    z: np.ndarray  # tokens, normalised, and a 1, (n, W+1)
+    wide: np.ndarray  # (n, 4W)
+    asked: np.ndarray  # queries, (n, H·P)
+    found: np.ndarray  # what attention returns, (n, H·P)
+    memory: np.ndarray  # keys and values, (n, 2·H·P)
+    outputs: np.ndarray  # (n, O)
+    scores: np.ndarray  # of the rows that one token sees, and of a page more
+
+
 @njit(cache=True, fastmath=True, error_model="numpy")
 def run_stack(
     stack: Stack,
-    tokens: np.ndarray,  # (N, k, W) float32: they become the last layer's
-    tells: bool,  # whether the first token of each sequence is a row, whose keys and values are written behind the others
+    tokens: np.ndarray,  # (N, k, W) float32
+    tells: bool,  # whether the first token of each sequence is a row
     pool: np.ndarray,  # (pages, L, 2·PAGE·H·P) float32: keys (H·P, PAGE), then values (PAGE, H·P)
     pages: np.ndarray,  # (N, ·): the pages of each sequence, in the order of its rows
     lengths: np.ndarray,  # (N,): rows before these tokens
-    seen: np.ndarray,  # (N,): rows that tokens see, lengths + 1 if they see the new one
-) -> None:
-    """Take tokens through all layers, in place; what a first token that is a row becomes is left undefined."""
-    n_all, n_tokens, width = tokens.shape
-    n_layers, spread = len(stack.query), stack.query.shape[2]  # L, H·P
+) -> np.ndarray:
+    """Return the network's outputs at all tokens, (N, k, O).
+
+    The keys and values of a first token that is a row are written behind the others; its outputs are undefined.
+    """
+    n_all, n_tokens, _ = tokens.shape
+    outputs = np.empty((n_all, n_tokens, stack.last.shape[1]), np.float32)
     step = max(1, TOKENS // n_tokens)  # sequences at once
-    room = step * n_tokens
-    x, y = np.empty((room, width), np.float32), np.empty((room, width), np.float32)
-    z, wide = np.ones((room, width + 1), np.float32), np.empty((room, 4 * width), np.float32)
-    asked, found = np.empty((room, spread), np.float32), np.empty((room, spread), np.float32)
-    memory = np.empty((step, 2 * spread), np.float32)
-    scores = np.empty((np.max(seen) // PAGE + 2) * PAGE, np.float32)
-    flat = pool.reshape(-1)
+    room, seen = _room(stack, step * n_tokens, np.max(lengths) + 1), lengths + int(tells)
     for begin in range(0, n_all, step):
-        n = min(step, n_all - begin)
-        for t in range(n_tokens):
-            x[t * n : (t + 1) * n] = tokens[begin : begin + n, t]
-        start, end = 0, n_tokens * n
-        for layer in range(n_layers):
-            _standardise(x[start:end], z[start:end])
-            if tells:
-                np.dot(z[:n], stack.memory[layer], memory[:n])
-                for i in range(n):
-                    page = pages[begin + i, lengths[begin + i] // PAGE]
-                    _write(memory[i], pool[page, layer], lengths[begin + i] % PAGE)
-                if layer + 1 == n_layers:
-                    start = n
-                    if start == end:
-                        break
-            np.dot(z[start:end], stack.query[layer], asked[start:end])
+        here = slice(begin, min(begin + step, n_all))
+        n = here.stop - begin
+        for k in range(n_tokens):
+            room.x[k * n : (k + 1) * n] = tokens[here, k]
+        _pass(stack, room, n, n_tokens, tells, pool, pages[here], lengths[here], seen[here])
+        for k in range(n_tokens):
+            outputs[here, k] = room.outputs[k * n : (k + 1) * n]
+    return outputs
+
+
+@njit(cache=True, fastmath=True, error_model="numpy")
+def generate(
+    stack: Stack,
+    asked: np.ndarray,  # (T, N, W) float32: query tokens
+    told: np.ndarray,  # (T, N, W) float32: observation tokens without outcomes, to which outcomes are added in place
+    changes: np.ndarray,  # (T, N, Q, W) float32: what each number of the code of an outcome adds
+    noise: np.ndarray,  # (T, N) float32
+    known: np.ndarray,  # (T, N): rows that are in the histories already
+    scaling: np.ndarray,  # (2,) float32: of Gaussian outcomes; empty: there are C outcomes
+    pool: np.ndarray,  # as in run_stack
+    pages: np.ndarray,  # (N, ·), with room for the rows
+    lengths: np.ndarray,  # (N,), to which the rows are added
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return outcomes of rows behind the histories, (T, N), each drawn given those before it, and outputs (T, N, O)."""
+    n_rows, n_all, n_codes, width = changes.shape
+    table, outputs = np.empty_like(noise), np.empty((n_rows, n_all, stack.last.shape[1]), np.float32)
+    step = TOKENS // 2
+    room = _room(stack, TOKENS, np.max(lengths) + n_rows)
+    for begin in range(0, n_all, step):
+        here = slice(begin, min(begin + step, n_all))
+        n = here.stop - begin
+        for t in range(n_rows):
+            start = n if t else 0  # of the tokens that ask
+            seen = lengths[here].copy()
+            if t:
+                room.x[:n] = told[t - 1, here]
+                seen += ~known[t - 1, here]
+            room.x[start : start + n] = asked[t, here]
+            _pass(stack, room, n, 1 + (t > 0), t > 0, pool, pages[here], lengths[here], seen)
+            lengths[here] = seen
+            outputs[t, here] = room.outputs[start : start + n]
+            for i in range(begin, here.stop):
+                outcome = _draw(outputs[t, i], noise[t, i], scaling)
+                table[t, i] = outcome
+                code = _ONE
+                if n_codes == 1:
+                    code = (outcome - scaling[0]) * scaling[1] if len(scaling) else outcome + outcome - _ONE
+                change = changes[t, i, int(outcome) if n_codes > 1 else 0]
+                for j in range(width):
+                    told[t, i, j] += code * change[j]
+    return table, outputs
+
+
+@njit(cache=True)
+def _draw(outputs, noise, scaling):  # type: ignore[no-untyped-def]
+    """Return the outcome that the noise is given the network's outputs (O,)."""
+    if len(scaling):
+        number = float(outputs[1]) + SOFTPLUS_ONE
+        variance = (number if number > 20 else np.log1p(np.exp(number))) + LEAST_VARIANCE
+        return np.float32((outputs[0] + np.sqrt(variance) * noise) / scaling[1] + scaling[0])
+    if len(outputs) == 1:
+        return np.float32(noise < 1 / (1 + np.exp(-float(outputs[0]))))
+    weights = np.exp(outputs.astype(np.float64) - np.max(outputs))
+    return np.float32(np.sum(noise >= (np.cumsum(weights) / np.sum(weights))[:-1]))
+
+
+@njit(cache=True, fastmath=True, error_model="numpy")
+def _room(stack, n, n_rows):  # type: ignore[no-untyped-def]
+    """Return memory of n tokens that see at most so many rows."""
+    width, spread = stack.narrow_bias.shape[1], stack.query.shape[2]
+    return Room(
+        np.empty((n, width), np.float32),
+        np.empty((n, width), np.float32),
+        np.ones((n, width + 1), np.float32),
+        np.empty((n, 4 * width), np.float32),
+        np.empty((n, spread), np.float32),
+        np.empty((n, spread), np.float32),
+        np.empty((n, 2 * spread), np.float32),
+        np.empty((n, stack.last.shape[1]), np.float32),
+        np.empty((n_rows // PAGE + 2) * PAGE, np.float32),
+    )
+
+
+@njit(cache=True, fastmath=True, error_model="numpy")
+def _pass(stack, room, n, n_tokens, tells, pool, pages, lengths, seen):  # type: ignore[no-untyped-def]
+    """Take the k tokens of n sequences through all layers, from ``room.x`` (k·n, W) to ``room.outputs``.
+
+    The others are as in :func:`run_stack`, with ``seen`` (n,), how many rows the tokens see.
+    """
+    n_layers, flat = len(stack.query), pool.reshape(-1)
+    start, end = 0, n_tokens * n
+    for layer in range(n_layers):
+        x, y, z, found = room.x[start:end], room.y[start:end], room.z[start:end], room.found[start:end]
+        _standardise(x, z)
+        if tells:
+            np.dot(z[:n], stack.memory[layer], room.memory[:n])
             for i in range(n):
-                where = pages[begin + i]
-                for at in range(start + i, end, n):
-                    _attend(asked[at], found[at], flat, where, layer, n_layers, stack.heads, seen[begin + i], scores)
-            np.dot(found[start:end], stack.mix[layer], y[start:end])
-            _add(x[start:end], y[start:end], stack.mix_bias[layer])
-            _standardise(x[start:end], z[start:end])
-            np.dot(z[start:end], stack.widen[layer], wide[start:end])
-            _bend(wide[start:end].reshape(-1))
-            np.dot(wide[start:end], stack.narrow[layer], y[start:end])
-            _add(x[start:end], y[start:end], stack.narrow_bias[layer])
-        for t in range(start // n, n_tokens):
-            tokens[begin : begin + n, t] = x[t * n : (t + 1) * n]
+                _write(room.memory[i], pool[pages[i, lengths[i] // PAGE], layer], lengths[i] % PAGE)
+            if layer + 1 == n_layers:
+                start = n
+                if start == end:
+                    return
+                x, y, z, found = x[n:], y[n:], z[n:], found[n:]
+        np.dot(z, stack.query[layer], room.asked[start:end])
+        for i in range(n):
+            for at in range(start + i, end, n):
+                _attend(room.asked[at], room.found[at], flat, pages[i], layer, n_layers, stack.heads, seen[i], room.scores)
+        np.dot(found, stack.mix[layer], y)
+        _add(x, y, stack.mix_bias[layer])
+        _standardise(x, z)
+        np.dot(z, stack.widen[layer], room.wide[start:end])
+        _bend(room.wide[start:end].reshape(-1))
+        np.dot(room.wide[start:end], stack.narrow[layer], y)
+        _add(x, y, stack.narrow_bias[layer])
+    _standardise(room.x[start:end], room.z[start:end])
+    np.dot(room.z[start:end], stack.last, room.outputs[start:end])
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
