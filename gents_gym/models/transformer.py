@@ -167,13 +167,14 @@ class TransformerModel(SequenceModel):
         return tokens if self.place is None else tokens + self.place(places)
 
     def open_tokens(self, z: Tensor, contexts: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Return observation tokens without outcomes, (..., W), and what each number of their code adds, (..., Q, W)."""
-        x, n = self._rows(z, contexts), self.n_outcomes
-        both, alone, cross = self.tell.weight.split([self.tell.in_features - n * (1 + x.shape[-1]), n, n * x.shape[-1]], 1)
+        """Return observation tokens without outcomes, (..., W), and what each number of a code adds, (..., Q, W)."""
+        x, n, width = self._rows(z, contexts), self.n_outcomes, self.config.width
+        sizes = [x.shape[-1] + z.shape[-1], n, n * x.shape[-1]]
+        both, alone, cross = torch.split(self.tell.weight, sizes, 1)
         tokens = linear(torch.cat([x, z], -1), both, self.tell.bias)
         tokens = tokens if self.place is None else tokens + self.place(places)
-        cross = cross.unflatten(1, (n, -1)).transpose(0, 1).flatten(0, 1)  # (Q·W, K)
-        return tokens, linear(x, cross, alone.T.flatten()).unflatten(-1, (n, -1))
+        cross = cross.reshape(width, n, -1).transpose(0, 1).flatten(0, 1)  # (Q·W, K)
+        return tokens, linear(x, cross, alone.T.flatten()).reshape(*x.shape[:-1], n, width)
 
     def _rows(self, z: Tensor, contexts: Tensor) -> Tensor:
         """Return contexts in the model's units, with their map behind if there is one, (..., D) to (..., K)."""

@@ -24,15 +24,15 @@ from gents_gym.types import Completion, Feedback, Outlook, TaskInfo
 if TYPE_CHECKING:
     from gents_gym.models.transformer import TransformerModel
 
-ROOM = 1 << 27  # bytes of generated rows' keys and values at once; more tasks go one part after the other
+ROOM = 1 << 27  # bytes of generated rows at once; more tasks go one part after the other
 
 
 class TransformerBelief:
     """What a transformer believes of B tasks.
 
     The keys and values of observed rows are computed when outcomes arrive. All that is predicted or generated at a
-    decision reads the same ones: M draws of a task's A actions do not copy them. Each generated row costs one pass of
-    two tokens, the observation before it and its own query.
+    decision reads the same ones: M draws of a task's A actions copy the last page of them at most. Each generated row
+    costs one pass of two tokens, the observation before it and its own query.
     """
 
     def __init__(self, model: "TransformerModel", info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
@@ -153,7 +153,7 @@ class TransformerBelief:
 
         An outcome and all that is asked after it go through in one pass.
         """
-        n_tasks, n_actions, n = outcomes.shape
+        _, n_actions, n = outcomes.shape
         now, model, columns = self.expected(places, actions), self._model, self._columns(actions)  # now: (B, 1+C, A)
         model.check_length(int(self._cache.lengths(columns).max()) + 1)
         asked = torch.tensor(places)[:, None].expand(-1, n, -1, -1)  # (B, n, 1+C, D)
@@ -231,7 +231,8 @@ class TransformerBelief:
 
     def _run(self, tokens: Tensor, history: Sequences, tells: bool) -> np.ndarray:
         """Return the likelihood's parameters behind the tokens that ask, (B, n, k, W) to (B, n, k or k-1, ...)."""
-        return self._read(self._cache.run(tokens.flatten(0, 1), history, tells).unflatten(0, tokens.shape[:2]))
+        outputs = self._cache.run(tokens.flatten(0, 1), history, tells)
+        return self._read(outputs.reshape(*tokens.shape[:2], *outputs.shape[1:]))
 
     def _read(self, outputs: Tensor) -> np.ndarray:
         """Return the parameters that outputs (B, ..., O) stand for, checked, in double precision."""
@@ -254,7 +255,8 @@ class TransformerBelief:
         noise = noise.reshape(n_tasks, draws, n_rows, n)
         table = np.empty_like(noise)
         config = self._model.config
-        size = max(1, ROOM // (8 * config.layers * config.width * draws * n * n_rows))  # tasks at once
+        numbers = config.width * (2 * config.layers + 2 + self._model.n_outcomes)  # of a row: its memory, its tokens
+        size = max(1, ROOM // (4 * numbers * draws * n * n_rows))  # tasks at once
         for start in range(0, n_tasks, size):
             part = slice(start, start + size)
             try:
@@ -279,7 +281,7 @@ class TransformerBelief:
         noise = noise.transpose(2, 0, 1, 3).reshape(n_rows, -1)  # (T', N)
         tokens = (model.query_tokens(z, x), *model.open_tokens(z, x, torch.from_numpy(places)))
         table, outputs = self._cache.generate(*tokens, noise, known, self._cache.sequences(each, n_rows, part))
-        self._read(outputs.transpose(0, 1).unflatten(0, (n_tasks, -1)))  # for its check
+        self._read(outputs.transpose(0, 1).reshape(n_tasks, -1, outputs.shape[2]))  # for its check
         return table.reshape(n_rows, n_tasks, draws, n).transpose(1, 2, 0, 3)
 
     def _places(self, columns: np.ndarray, known: np.ndarray, tasks: slice) -> np.ndarray:

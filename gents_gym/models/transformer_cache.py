@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Sequences(NamedTuple):
-    """Histories of N sequences: their pages, which sequences may share if they are full, and how many rows they have."""
+    """Histories of N sequences: their pages, of which full ones may be shared, and how many rows they have."""
 
     pages: np.ndarray  # (N, ·)
     lengths: np.ndarray  # (N,), with the first token
@@ -99,7 +99,9 @@ class Cache:
             history = self._open(tasks, owner[tasks, column])
             pages, row = history.pages[np.arange(len(tasks)), history.lengths // PAGE], history.lengths % PAGE
             keys, values = self._split()
-            keys[pages, :, :, :, row], values[pages, :, row] = rows[tasks, column].swapaxes(0, 2).swapaxes(1, 2)
+            keys[pages, :, :, :, row], values[pages, :, row] = np.moveaxis(
+                rows[tasks, column], 2, 0
+            )  # (n, L, H, d) each
             self._lengths[tasks, owner[tasks, column]] += 1
 
     def sequences(self, actions: np.ndarray, n_rows: int = 0, tasks: slice = slice(None)) -> Sequences:
@@ -112,7 +114,7 @@ class Cache:
         if not n_rows:
             return Sequences(pages, lengths)
         full, number = lengths // PAGE, int((lengths.max() + n_rows - 1) // PAGE) + 1
-        pages = np.pad(pages, ((0, 0), (0, max(0, number - pages.shape[1]))))[:, :number]
+        pages = np.pad(pages[:, :number], ((0, 0), (0, max(0, number - pages.shape[1]))))
         own = (np.arange(number) >= full[:, None]) & (np.arange(number) * PAGE < lengths[:, None] + n_rows)
         partly = np.flatnonzero(lengths % PAGE)
         copied = pages[partly, full[partly]]
@@ -136,9 +138,10 @@ class Cache:
     ) -> tuple[np.ndarray, Tensor]:
         """Return outcomes of rows behind the histories, (T, N), and outputs, (T, N, O); see :func:`generate`."""
         scaling = self._model.outcome_scaling if self._model.likelihood.support is None else torch.empty(0)
-        tokens = (part.numpy() for part in (asked, told, changes))
+        tokens = [part.numpy() for part in (asked, told, changes)]
+        given = [noise, known, scaling.numpy(), self._pool, *history]
         with _threads().limit(limits=1, user_api="blas"):
-            table, outputs = generate(self._stack, *tokens, noise, known, scaling.numpy(), self._pool, *history)
+            table, outputs = generate(self._stack, *tokens, *given)
         return table, torch.from_numpy(outputs)
 
     def _append(self, tasks: np.ndarray, actions: np.ndarray, tokens: Tensor) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PAGE = WIDTH  # rows of a page
 LEAST_VARIANCE = 1e-4  # of Gaussian outcomes, in the model's units
 SOFTPLUS_ONE = math.log(math.e - 1)  # softplus is 1 there
-TOKENS = 40  # of a block that goes through all layers at once; its layers stay in the second-level cache
+TOKENS = 40  # of a block; what its sequences see stays in the second-level cache from row to row
 
 _ZERO, _ONE, _HALF, _FOUR = np.float32(0), np.float32(1), np.float32(0.5), np.float32(4)
 _ROOT_HALF, _LOW, _EPSILON = np.float32(0.5**0.5), np.float32(-1e30), np.float32(nn.LayerNorm(1).eps)
@@ -55,7 +55,7 @@ def read_stack(model: "TransformerModel") -> Stack:
         memory = _behind(block.norm, block.memory) @ np.kron(np.eye(2), pad)
         (mix, mix_bias), narrow = _weights(block.mix), _weights(block.narrow)
         layers.append([query, memory, pad.T @ mix, mix_bias, _behind(block.norm_out, block.widen), *narrow])
-    return Stack(*(np.array(part, np.float32) for part in zip(*layers, strict=True)), last, heads)
+    return Stack._make([*(np.array(part, np.float32) for part in zip(*layers, strict=True)), last, heads])
 
 
 def _weights(linear: nn.Linear) -> tuple[np.ndarray, np.ndarray]:
@@ -208,7 +208,9 @@ def _pass(stack, room, n, n_tokens, tells, pool, pages, lengths, seen):  # type:
         np.dot(z, stack.query[layer], room.asked[start:end])
         for i in range(n):
             for at in range(start + i, end, n):
-                _attend(room.asked[at], room.found[at], flat, pages[i], layer, n_layers, stack.heads, seen[i], room.scores)
+                _attend(
+                    room.asked[at], room.found[at], flat, pages[i], layer, n_layers, stack.heads, seen[i], room.scores
+                )
         np.dot(found, stack.mix[layer], y)
         _add(x, y, stack.mix_bias[layer])
         _standardise(x, z)

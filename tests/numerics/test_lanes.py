@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from gents_gym.numerics.lanes import WIDTH, fill, load, root, store, where_less
+from gents_gym.numerics.lanes import WIDTH, fill, load, repeat, root, store, where_less
 from gents_gym.numerics.series import decay32
 
 TWO = np.float32(2)
@@ -16,7 +16,19 @@ def everything(one, other, number, out):
     total = fill(number)
     total += a
     total *= b
-    results = (a + b, a - number, number * b, a / b, -a, abs(a), min(a, b), root(abs(b)), total, decay32(a))
+    results = (
+        a + b,
+        a - number,
+        number * b,
+        a / b,
+        -a,
+        abs(a),
+        min(a, b),
+        root(abs(b)),
+        total,
+        decay32(a),
+        repeat(one, 3),
+    )
     for i in range(len(results)):
         store(out, i * WIDTH, results[i])
     store(out, len(results) * WIDTH, where_less(a, number, b, TWO))
@@ -25,12 +37,12 @@ def everything(one, other, number, out):
 def test_lanes_compute_what_arrays_do():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, WIDTH)).astype(np.float32)
-    number, out = np.float32(0.3), np.full(11 * WIDTH, np.nan, np.float32)
+    number, out = np.float32(0.3), np.full(12 * WIDTH, np.nan, np.float32)
     everything(a, b, number, out)
     least, decay = np.minimum(a, b), np.exp(-np.abs(a))
     expected = [a + b, a - number, number * b, a / b, -a, np.abs(a), least, np.sqrt(np.abs(b)), (number + a) * b, decay]
-    expected.append(np.where(a < number, b, 2))
-    assert np.allclose(out.reshape(11, WIDTH), expected, rtol=1e-5, atol=1e-7)
+    expected += [np.full(WIDTH, a[3]), np.where(a < number, b, 2)]
+    assert np.allclose(out.reshape(12, WIDTH), expected, rtol=1e-5, atol=1e-7)
 
 
 @njit
