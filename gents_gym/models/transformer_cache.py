@@ -62,7 +62,9 @@ class Cache:
         other._model, other._stack, other.features = self._model, self._stack, self.features[tasks]
         other._lengths, other._pages = self._lengths[tasks], self._pages[tasks]
         there = other._pages >= 0
-        other._pool, other._used = self._pool[other._pages[there]], int(there.sum())
+        other._used = int(there.sum())
+        other._pool = _aligned(other._used, *self._pool.shape[1:])
+        np.take(self._pool, other._pages[there], 0, other._pool, "clip")  # this mode does not buffer
         other._pages[there] = np.arange(other._used)
         return other
 
