@@ -47,7 +47,7 @@ class List:
             "kinds of model": {
                 **model_kinds(),
                 "exact": "p* itself, for settings that publish it",
-                "reference": "p* by a chain, for binary outcomes of coefficients that walk or correlate",
+                "reference": "p* by a chain, for binary outcomes of coefficients that move or correlate",
                 "untrained": "a filter with the prior N(0, I), without offline training",
             },
             "presets": {name: f"how {given['kind']} models are trained" for name, given in registry.PRESETS.items()},
