@@ -167,7 +167,8 @@ def _run() -> None:
         if (message := _complaint(error)) is None:
             raise
         kept = "" if isinstance(error, InputError) or command is None else f"; {_kept(command)}"
-        print(f"gents-gym: {' '.join(message.split())}{kept}", file=sys.stderr)
+        plain = "".join(letter if letter.isprintable() else " " for letter in message)  # a file's bytes may be quoted
+        print(f"gents-gym: {' '.join(plain.split())}{kept}", file=sys.stderr)
         sys.exit(2)
 
 
