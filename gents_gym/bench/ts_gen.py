@@ -191,7 +191,8 @@ def _growth(sizes: Sizes) -> dict[str, float]:
     }
     for letter, grid in grids.items():
         rates = compete(
-            {str(value): run for value, run in grid.items()}, sizes.rounds if letter in ("T", "A", "pool", "live") else 1
+            {str(value): run for value, run in grid.items()},
+            sizes.rounds if letter in ("T", "A", "pool", "live") else 1,
         )
         times = {value: 1000 / rates.rate(str(value)) for value in grid}
         found.update({f"ts_gen_milliseconds_{letter}_{value}": time for value, time in times.items()})

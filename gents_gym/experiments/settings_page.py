@@ -47,7 +47,9 @@ AXIS_NOTES = {
 The goal, that TS-Gen degrades least, compares increases of regret: that of TS-Gen less the smallest increase of any
 other agent on the filter, or of LinUCB. Choosing that rival afterwards favours the rival.""",
     "turnover": "No goal is set here.",
-    "drift": "The goal is that forgetting lowers regret.",
+    "drift": """\
+The goal is that forgetting lowers regret.
+[Why one draw of TS-Gen does not gain, and eight do](../environments.md#ts-gen-in-drift).""",
     "correlation": """\
 The goal is that the joint model closes half of the distance from the filter to `exact`: its regret is at most the mean
 of the two.""",
