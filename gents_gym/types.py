@@ -93,6 +93,11 @@ class Truth:
         """Whether coefficients stay constant and actions are independent."""
         return not (self.rate or self.correlation or self.row_effect)
 
+    @property
+    def jumps(self) -> bool:
+        """Whether coefficients jump."""
+        return self.drift == "jump" and self.rate > 0
+
 
 @dataclass(frozen=True, eq=False)
 class Tasks:

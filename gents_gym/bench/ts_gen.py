@@ -174,7 +174,7 @@ def play_large(n_tasks: int, horizon: int) -> None:
 def _growth(sizes: Sizes) -> dict[str, float]:
     """Return milliseconds per decision against T, A, m and M, and the exponents of power laws fitted to them.
 
-    It also varies the size of a pool of actions of which 20 are available at a time.
+    It also varies the size of a pool of actions of which 20 are available at a time, and how many of 1,000 are.
     """
     n_tasks, steps, found = max(2, sizes.batch // 5), max(3, sizes.decisions // 2), {}
     base = sizes.horizon
@@ -185,12 +185,14 @@ def _growth(sizes: Sizes) -> dict[str, float]:
         "T": {t: _decisions(TSGen(), n_tasks, steps, t) for t in (base // 4, base // 2, base, 2 * base)},
         "A": {a: _decisions(TSGen(), n_tasks, steps, base, a) for a in (5, 10, 20, 40)},
         "pool": {a: _decisions(TSGen(), n_tasks, steps, base, a, live=20) for a in (20, 200, 1000)},
+        "live": {n: _decisions(TSGen(), n_tasks, steps, base, 1000, live=n) for n in (20, 40)},
         "m": {m: _decisions(TSGen(m=m), few, base, base) for m in (32, 64, 128, 256, 512)},
         "M": {s: _decisions(TSGen(m=32, samples=s), few, base, base) for s in (1, 4, 16, 64)},
     }
     for letter, grid in grids.items():
         rates = compete(
-            {str(value): run for value, run in grid.items()}, sizes.rounds if letter in ("T", "A", "pool") else 1
+            {str(value): run for value, run in grid.items()},
+            sizes.rounds if letter in ("T", "A", "pool", "live") else 1,
         )
         times = {value: 1000 / rates.rate(str(value)) for value in grid}
         found.update({f"ts_gen_milliseconds_{letter}_{value}": time for value, time in times.items()})

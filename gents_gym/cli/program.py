@@ -47,7 +47,7 @@ class List:
             "kinds of model": {
                 **model_kinds(),
                 "exact": "p* itself, for settings that publish it",
-                "reference": "p* by a chain, for binary outcomes of coefficients that walk or correlate",
+                "reference": "p* by a chain, for binary outcomes of coefficients that move or correlate",
                 "untrained": "a filter with the prior N(0, I), without offline training",
             },
             "presets": {name: f"how {given['kind']} models are trained" for name, given in registry.PRESETS.items()},
@@ -167,7 +167,8 @@ def _run() -> None:
         if (message := _complaint(error)) is None:
             raise
         kept = "" if isinstance(error, InputError) or command is None else f"; {_kept(command)}"
-        print(f"gents-gym: {' '.join(message.split())}{kept}", file=sys.stderr)
+        plain = "".join(letter if letter.isprintable() else " " for letter in message)  # a file's bytes may be quoted
+        print(f"gents-gym: {' '.join(plain.split())}{kept}", file=sys.stderr)
         sys.exit(2)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from gents_gym.checks import InputError, check_integer, check_memory, check_number, check_option
 from gents_gym.numerics.rounds import rounds
 
+WORD = 8  # booleans that are flipped at once
 RULE = "turnover must be a dict such as {'live': 20, 'rate': 0.01}"
 
 
@@ -28,15 +29,17 @@ class Turnover:
             raise InputError(f"turnover's 'live' must be at most n_actions={n_actions}, got {self.live}")
         check_memory(2 * len(rngs) * horizon * n_actions, tasks=len(rngs), horizon=horizon, n_actions=n_actions)
         order = np.argsort(np.stack([rng.random(n_actions) for rng in rngs]), axis=1)  # (B, A); the first ones are live
-        change = np.zeros((len(rngs), horizon, n_actions), np.int8)
-        change[np.arange(len(rngs))[:, None], 0, order[:, : self.live]] = 1
+        flips = np.zeros((len(rngs), horizon, -(-n_actions // WORD)), np.uint64)  # eight actions in a number
+        bits = flips.view(np.bool_)  # (B, T, ≥A)
+        bits[np.arange(len(rngs))[:, None], 0, order[:, : self.live]] = True
         if self.live < n_actions and self.rate > 0:
-            self._move(rngs, order, change)
-        return change.cumsum(axis=1, dtype=np.int8).view(np.bool_)
+            self._move(rngs, order, bits)
+        np.bitwise_xor.accumulate(flips, axis=1, out=flips)
+        return np.ascontiguousarray(bits[..., :n_actions])
 
-    def _move(self, rngs: Sequence[np.random.Generator], order: np.ndarray, change: np.ndarray) -> None:
-        """Let actions leave and come: -1 and 1 in ``change`` (B, T, A)."""
-        chances, spare = (change.shape[1] - 1) * self.live, order.shape[1] - self.live
+    def _move(self, rngs: Sequence[np.random.Generator], order: np.ndarray, flips: np.ndarray) -> None:
+        """Let actions leave and come: both flip a boolean of ``flips`` (B, T, ≥A)."""
+        chances, spare = (flips.shape[1] - 1) * self.live, order.shape[1] - self.live
         hits = self._hits(rngs, chances)  # (B, n): a task's times and places, in this order, at which one leaves
         comers = np.stack([rng.random(hits.shape[1]) for rng in rngs])
         task, k = np.nonzero(hits < chances)
@@ -46,8 +49,8 @@ class Turnover:
             who, when = task[at], time[at] + 1
             left, came = order[who, leaving[at]], order[who, coming[at]]
             order[who, leaving[at]], order[who, coming[at]] = came, left
-            change[who, when, left] -= 1
-            change[who, when, came] += 1
+            flips[who, when, left] ^= True
+            flips[who, when, came] ^= True
 
     def _hits(self, rngs: Sequence[np.random.Generator], chances: int) -> np.ndarray:
         """Return which of so many chances hit in each task, in order, (B, n); those beyond do not count.

@@ -120,7 +120,7 @@ class BanditVectorEnv(VectorEnvBase):
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
         n_tasks, horizon = self.num_envs, self._sizes.horizon
-        self._slots = np.arange(n_tasks)
+        self._slots, self._every = np.arange(n_tasks), np.ones(n_tasks, np.bool_)
         self._starts = self._slots * horizon  # where a slot's decisions begin among all slots' decisions
         self._streams = Streams(self.distribution, self.split, n_tasks)
         self._mail: Mail | None = None
@@ -219,9 +219,9 @@ class BanditVectorEnv(VectorEnvBase):
         time = np.minimum(self._time, self._sizes.horizon - 1) if self._ended else self._time
         return self._starts + time
 
-    def _check_available(self, actions: np.ndarray, begun: np.ndarray) -> None:
+    def _check_available(self, actions: np.ndarray, cell: np.ndarray, begun: np.ndarray) -> None:
         """Raise unless the actions (B,) can be played, but for slots that have ``begun`` (B,) in place of playing."""
-        played = self._open.take(self._row() * self._sizes.n_actions + actions)
+        played = self._open.take(cell)
         if np.count_nonzero(played) < len(played) and not (played | begun).all():
             check_played(actions, self.action_masks() | begun[:, None])
 
@@ -242,10 +242,12 @@ class BanditVectorEnv(VectorEnvBase):
             raise ResetNeeded("reset must be called before step")
         actions = check_actions(actions, self.num_envs, self._sizes.n_actions)
         begun = self._over.copy()  # the slots that this step only resets
+        cell, info = self._row() * self._sizes.n_actions + actions, {}
         if self._masked:
-            self._check_available(actions, begun)
-        info = self._begin_ended() if self._ended else {}
-        cell = (self._starts + self._time) * self._sizes.n_actions + actions
+            self._check_available(actions, cell, begun)
+        if self._ended:
+            info = self._begin_ended()
+            cell = self._row() * self._sizes.n_actions + actions
         outcome = self._cells.take(cell).astype(np.float64)
         reward = np.array(self._played.reward_fn(outcome), np.float64)  # a copy: R may return its argument
         self._actions[self._slots, self._time] = actions
@@ -264,7 +266,7 @@ class BanditVectorEnv(VectorEnvBase):
             info |= show(outcomes, ~begun)
         observation = self._observe()
         if self._masked:
-            info |= {"action_mask": observation["available"], "_action_mask": np.ones(self.num_envs, np.bool_)}
+            info |= {"action_mask": observation["available"], "_action_mask": self._every.copy()}
         return observation, reward, terminated, np.zeros(self.num_envs, np.bool_), info
 
     def _begin_ended(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from gents_gym.specs import parse_spec, write_spec
 
 PLANNING = ("ts-gen", "gen-kg", "bayes-ucb", "greedy")  # agents on a model
 QUICK = ("ts-gen", "bayes-ucb", "greedy")  # without a kernel of the model's, gen-kg takes seconds a task
+AVERAGED = "ts-gen(samples=8, m=64)"  # plays by the mean of several draws
 LINEAR = ("linucb(intercept=True)", "linucb(alpha=1, intercept=True)")
 FORGETFUL = ("linucb(intercept=True, discount=0.99)", "lints(intercept=True)", "lints(intercept=True, window=100)")
 REFERENCES = ("ts-gen(model=exact)", "greedy(model=exact)")
@@ -53,7 +54,8 @@ def on_folder(agent: str, folder: Path) -> str:
 
 def on_models(agents: tuple[str, ...], *models: str) -> tuple[str, ...]:
     """Return each agent on each model."""
-    return tuple(f"{agent}(model={model})" for model in models for agent in agents)
+    named = [agent.partition("(") for agent in agents]
+    return tuple(f"{name}(model={model}{f', {rest}' if rest else ')'}" for model in models for name, _, rest in named)
 
 
 AXES = {
@@ -88,7 +90,13 @@ AXES = {
             "gents_gym/Drifting-v0",
             {"outcomes": "gaussian"},
             {f"{rate:g}": {"rate": rate} for rate in (0.0, 0.005, 0.02)},
-            (*on_models(QUICK, "forgetting"), *on_models(PLANNING, "still"), LINEAR[0], *FORGETFUL, *REFERENCES),
+            (
+                *on_models((*QUICK, AVERAGED), "forgetting"),
+                *on_models((*PLANNING, AVERAGED), "still"),
+                LINEAR[0],
+                *FORGETFUL,
+                *REFERENCES,
+            ),
             {"ts-gen(model=exact)": 25, "greedy(model=exact)": 100},
             "best",
         ),

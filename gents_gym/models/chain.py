@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, log_expit, ndtr, ndtri, ndtri_exp
 
 from gents_gym.likelihoods import BERNOULLI
 from gents_gym.models.conjugate import Rngs
@@ -57,16 +57,11 @@ class ChainPosterior:
 
     def expected(self, rows: np.ndarray, reward_fn: RewardFn, rngs: Rngs) -> np.ndarray:
         """Return the average reward over draws, (B, C, K) to (B, C, A)."""
-        return self._rewards(rows, reward_fn, rngs).mean(axis=1)
+        return drawn_rewards(rows, self.draw(self.n_draws, rngs), reward_fn).mean(axis=1)
 
     def variance(self, rows: np.ndarray, reward_fn: RewardFn, rngs: Rngs) -> np.ndarray:
         """Return the variance of mean rewards over draws, (B, C, K) to (B, C, A)."""
-        return self._rewards(rows, reward_fn, rngs).var(axis=1)
-
-    def _rewards(self, rows: np.ndarray, reward_fn: RewardFn, rngs: Rngs) -> np.ndarray:
-        """Return mean rewards given drawn coefficients, (B, M, C, A)."""
-        chances = expit(rows[:, None] @ self.draw(self.n_draws, rngs).swapaxes(-1, -2))
-        return BERNOULLI.expected_reward(reward_fn, chances)
+        return drawn_rewards(rows, self.draw(self.n_draws, rngs), reward_fn).var(axis=1)
 
     def draw(self, draws: int, rngs: Rngs) -> np.ndarray:
         """Return the ends of independent chains at the current decision, (B, M, A, K)."""
@@ -78,7 +73,8 @@ class ChainPosterior:
         path = self._draw_path(first + rows.shape[2], rows.shape[1], rngs)
         path = path[:, :, first:] if path.shape[2] > 1 else path  # coefficients that stay have one entry
         around = ((rows[:, :, :, None] * self.scale[:, None, None]) * path).sum(axis=-1)
-        return expit(rows @ self.mean[:, None].swapaxes(-1, -2) + around)
+        logits = rows @ self.mean[:, None].swapaxes(-1, -2) + around
+        return draw_chances(self.truth, self.ledger, logits, first, rngs)
 
     def _draw_path(self, end: int, draws: int, rngs: Rngs) -> np.ndarray:
         """Return standardised coefficients of ``end`` decisions at the chains' ends, (B, M, T or 1, A, K)."""
@@ -190,3 +186,30 @@ class ChainPosterior:
         """Return the posterior of these actions and, behind them, the other's, of which nothing was observed."""
         mean, scale = (np.concatenate(parts, axis=1) for parts in ((self.mean, other.mean), (self.scale, other.scale)))
         return replace(self, mean=mean, scale=scale, laplace=None)
+
+
+def drawn_rewards(rows: np.ndarray, coefficients: np.ndarray, reward_fn: RewardFn) -> np.ndarray:
+    """Return mean rewards given coefficients, (B, C, K) and (B, M, A, K) to (B, M, C, A)."""
+    chances = expit(rows[:, None] @ coefficients.swapaxes(-1, -2))
+    return BERNOULLI.expected_reward(reward_fn, chances)
+
+
+def draw_chances(truth: Truth, ledger: Ledger, logits: np.ndarray, first: int, rngs: Rngs) -> np.ndarray:
+    """Return the chances of outcomes given drawn row effects, (B, M, T', A) to the same; row 0 is decision ``first``.
+
+    An outcome is 1 if √r η_t + √(1 - r) ε_ta lies below Φ⁻¹ of its chance, with η_t and ε_ta ~ N(0, 1). A row has at
+    most one observed outcome, whose chance does not depend on r, so row effects do not change the posterior of
+    coefficients. Given these and an outcome, the sum is a truncated normal number; given the sum, η_t is normal.
+    """
+    if not truth.row_effect:
+        return expit(logits)
+    r, (draws, n_rows) = truth.row_effect, logits.shape[1:3]
+    effects = np.stack([rng.standard_normal((draws, n_rows)) for rng in rngs])  # (B, M, T')
+    uniform = np.stack([1 - rng.random((draws, n_rows)) for rng in rngs])
+    seen = ledger.seen[:, first : ledger.time]  # (B, t)
+    task, row = np.nonzero(seen >= 0)
+    sign = 2.0 * ledger.outcomes[task, first + row, None] - 1  # (n, 1)
+    tail = log_expit(sign * logits[task, :, row, seen[task, row]])  # the log-chance of what was observed, (n, M)
+    total = sign * ndtri_exp(tail + np.log(uniform[task, :, row]))
+    effects[task, :, row] = np.sqrt(r) * total + np.sqrt(1 - r) * effects[task, :, row]
+    return ndtr((ndtri(expit(logits)) - np.sqrt(r) * effects[..., None]) / np.sqrt(1 - r))

@@ -41,6 +41,9 @@ class ExactModel:
         if self.likelihood.support is not None and not self.truth.is_plain:
             rule = "model 'exact' needs gaussian outcomes if coefficients move or actions share them"
             raise InputError(f"{rule}, got {self.likelihood} ones: model 'reference' is for bernoulli ones")
+        if self.truth.jumps and (self.truth.correlation or self.truth.row_effect):
+            rule = "correlation and row_effect must be 0 for a jump in model 'exact'"
+            raise InputError(f"{rule}, got {self.truth.correlation} and {self.truth.row_effect}")
 
     @property
     def likelihood(self) -> Likelihood:
@@ -80,7 +83,7 @@ class ExactModel:
         prior, rows, outcomes = self.prior(action_features[:, None]), self.design(contexts), np.asarray(outcomes)
         if self.likelihood.support is None:
             if self.truth.rate:
-                marginal = walk_marginal if self.truth.drift == "walk" else jump_marginal
+                marginal = jump_marginal if self.truth.jumps else walk_marginal
                 found = marginal(self.truth, prior[0][:, 0], prior[1][:, 0], rows, outcomes)
             else:  # single actions share nothing
                 found = conjugate_marginal(ConjugatePosterior.prior(*prior, self.truth.noise), rows, outcomes)
@@ -99,7 +102,7 @@ class ExactModel:
         """Return the posterior of B·A actions (B, A, F) without observations."""
         prior, support = self.prior(action_features), self.likelihood.support
         if not self.truth.is_plain:
-            if self.truth.rate and self.truth.drift == "jump":
+            if self.truth.jumps:
                 return JumpPosterior(self.truth, ledger, *prior)
             return ProcessPosterior.prior(self.truth, ledger, *prior)
         if support is None:

@@ -1,7 +1,9 @@
-"""The posterior of coefficients that jump once, for Gaussian outcomes: a sum over the time of the jump."""
+"""The posterior of coefficients that jump once: a sum over the time of the jump, exact for Gaussian outcomes."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from scipy.special import logsumexp, xlog1py, xlogy
@@ -12,12 +14,28 @@ from gents_gym.models.ledger import Ledger
 from gents_gym.types import RewardFn, Truth
 
 
-@dataclass(frozen=True, eq=False)
-class Phases:
-    """One action's n rows in the order of decisions, split into those before and after each of n+1 places.
+class Phases(Protocol):
+    """One action's n rows in the order of decisions, split into those before and after each of n+1 places."""
 
-    Each side is a separate Bayesian linear regression that starts from the prior.
-    """
+    @property
+    def evidence(self) -> np.ndarray:
+        """The log-density of all outcomes if the two sides of a place have different coefficients, (n+1,).
+
+        It may leave out a constant, and it may be an approximation.
+        """
+        ...
+
+    def places(self, times: np.ndarray) -> np.ndarray:
+        """Return the number of rows before each of the decisions ``times``."""
+        ...
+
+
+P = TypeVar("P", bound=Phases)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianPhases:
+    """The :class:`Phases` of Gaussian outcomes: each side is a Bayesian linear regression with the same prior."""
 
     mean: np.ndarray  # of the prior, (K,)
     variance: np.ndarray  # of the prior, (K,)
@@ -58,6 +76,11 @@ class Phases:
         covariance = np.linalg.inv(squares + np.diag(1 / self.variance))
         return self.mean + (covariance @ products[..., None])[..., 0], covariance
 
+    def draw(self, place: np.ndarray, normal: np.ndarray) -> np.ndarray:
+        """Return coefficients after and before places (M,), from standard normals (2, M, K), of their shape."""
+        mean, covariance = (np.stack(part)[:, place] for part in zip(self.after, self.before, strict=True))
+        return mean + (np.linalg.cholesky(covariance) @ normal[..., None])[..., 0]
+
     def _quadratic(self, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
         """Return ½(log|P| + (m - μ)ᵀP⁻¹(m - μ)), the part of the rows' log-density that depends on the place."""
         moved = mean - self.mean
@@ -66,8 +89,8 @@ class Phases:
 
 
 @dataclass(eq=False)
-class JumpPosterior:
-    """The :class:`gents_gym.models.posterior.Posterior` of coefficients that jump once, all actions together.
+class JumpingPosterior(ABC, Generic[P]):
+    """A :class:`gents_gym.models.posterior.Posterior` of coefficients that jump once, all actions together.
 
     Given that the jump came just before decision j, the rows before j and from j on are separate regressions. The
     posterior is a mixture over j and over no jump so far, which is place 0: all rows come after it.
@@ -77,14 +100,25 @@ class JumpPosterior:
     ledger: Ledger
     mean: np.ndarray  # of the prior, (B, A, K)
     spread: np.ndarray  # variance of the prior, (B, A, K)
-    phases: dict[tuple[int, int], Phases] = field(default_factory=dict)  # by task and action; made when needed
+    phases: dict[tuple[int, int], P] = field(default_factory=dict)  # by task and action; made when needed
+
+    @abstractmethod
+    def _make_phases(self, prior: tuple[np.ndarray, np.ndarray], data: tuple[np.ndarray, ...]) -> P:
+        """Return the phases of an action, given the moments of its prior, and its decisions, rows and outcomes."""
+
+    @abstractmethod
+    def _draw_task(self, task: int, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return a task's time of the jump, 0 if it did not come yet, and then its time in the future, (M,) each.
+
+        The third part is the coefficients after and before it, (2, M, A, K).
+        """
 
     def learn(self, task: np.ndarray, action: np.ndarray, rows: np.ndarray, outcome: np.ndarray) -> None:
         """Discard the cached results of actions whose outcomes have arrived."""
         for key in zip(task.tolist(), action.tolist(), strict=True):
             self.phases.pop(key, None)
 
-    def _phases(self, task: int) -> list[Phases]:
+    def _phases(self, task: int) -> list[P]:
         """Return the phases of a task's actions."""
         for action in range(self.mean.shape[1]):
             if (task, action) not in self.phases:
@@ -92,8 +126,8 @@ class JumpPosterior:
                 rows, outcomes = (
                     part[task, at].astype(np.float64) for part in (self.ledger.rows, self.ledger.outcomes)
                 )
-                prior = self.mean[task, action], self.spread[task, action], self.truth.noise
-                self.phases[task, action] = Phases(*prior, at, rows, outcomes)
+                prior = self.mean[task, action], self.spread[task, action]
+                self.phases[task, action] = self._make_phases(prior, (at, rows, outcomes))
         return [self.phases[task, action] for action in range(self.mean.shape[1])]
 
     def _times(self, task: int) -> np.ndarray:
@@ -102,6 +136,52 @@ class JumpPosterior:
         weights = sum((each.evidence[each.places(times)] for each in self._phases(task)), jump_prior(self.truth, times))
         shares: np.ndarray = np.exp(weights - logsumexp(weights))
         return shares
+
+    def draw(self, draws: int, rngs: Rngs) -> np.ndarray:
+        """Return independent draws of the coefficients of the current decision, (B, M, A, K)."""
+        when, first, second = self._draw_phases(draws, rngs)
+        return np.where((self.ledger.time < when)[..., None, None], first, second)
+
+    def _draw_predictors(self, rows: np.ndarray, first: int, rngs: Rngs) -> np.ndarray:
+        """Return x·β under drawn coefficients, (B, M, T', K) to (B, M, T', A)."""
+        when, early, late = self._draw_phases(rows.shape[1], rngs)
+        decisions = first + np.arange(rows.shape[2])
+        before, after = (rows @ part.swapaxes(-1, -2) for part in (early, late))  # (B, M, T', A)
+        return np.where((decisions < when[..., None])[..., None], before, after)
+
+    def _draw_phases(self, draws: int, rngs: Rngs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the time of the jump, (B, M), and coefficients before and after it, (B, M, A, K) each."""
+        found = [self._draw_task(task, draws, rng) for task, rng in enumerate(rngs)]
+        picked, ahead, sides = (np.stack(part) for part in zip(*found, strict=True))
+        came = (picked > 0)[..., None, None]
+        now, other = sides[:, 0], sides[:, 1]  # if no jump came, the other coefficients are those after it
+        return np.where(picked, picked, ahead), np.where(came, other, now), np.where(came, now, other)
+
+    def pick(self, tasks: np.ndarray, ledger: Ledger) -> Self:
+        """Return a copy of the tasks at ``tasks``, whose ledger is ``ledger``."""
+        return replace(self, ledger=ledger, mean=self.mean[tasks], spread=self.spread[tasks], phases={})
+
+    def join(self, other: Self) -> Self:
+        """Return the posterior of these actions followed by the other's."""
+        mean, spread = (np.concatenate(p, axis=1) for p in ((self.mean, other.mean), (self.spread, other.spread)))
+        return replace(self, mean=mean, spread=spread, phases={})
+
+
+@dataclass(eq=False)
+class JumpPosterior(JumpingPosterior[GaussianPhases]):
+    """The posterior of Gaussian outcomes, in closed form."""
+
+    def _make_phases(self, prior: tuple[np.ndarray, np.ndarray], data: tuple[np.ndarray, ...]) -> GaussianPhases:
+        return GaussianPhases(*prior, self.truth.noise, *data)
+
+    def _draw_task(self, task: int, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        t = self.ledger.time
+        picked = rng.choice(t + 1, draws, p=self._times(task))
+        ahead = t + rng.geometric(self.truth.rate, draws)
+        normal = rng.standard_normal((2, draws, *self.mean.shape[1:]))
+        each = enumerate(self._phases(task))
+        sides = [phases.draw(phases.places(picked), normal[:, :, a]) for a, phases in each]  # A of (2, M, K)
+        return picked, ahead, np.stack(sides, axis=2)
 
     def _mixtures(self, rows: np.ndarray) -> list[list[tuple[np.ndarray, np.ndarray, np.ndarray]]]:
         """Return, by task and action, shares (n,), and means and variances of x·β in the rows, (n, C) each."""
@@ -137,44 +217,10 @@ class JumpPosterior:
 
         return np.stack([np.stack([spread(*part) for part in parts], -1) for parts in self._mixtures(rows)])
 
-    def draw(self, draws: int, rngs: Rngs) -> np.ndarray:
-        """Return independent draws of the coefficients of the current decision, (B, M, A, K)."""
-        when, first, second = self._draw_phases(draws, rngs)
-        return np.where((self.ledger.time < when)[..., None, None], first, second)
-
     def sample(self, rows: np.ndarray, first: int, rngs: Rngs) -> np.ndarray:
         """Return parameters of outcomes under drawn coefficients, (B, M, T', K) to (B, M, T', A, 2)."""
-        when, early, late = self._draw_phases(rows.shape[1], rngs)
-        decisions = first + np.arange(rows.shape[2])
-        before, after = (rows @ part.swapaxes(-1, -2) for part in (early, late))  # (B, M, T', A)
-        mean = np.where((decisions < when[..., None])[..., None], before, after)
+        mean = self._draw_predictors(rows, first, rngs)
         return np.stack([mean, np.full_like(mean, self.truth.noise)], axis=-1)
-
-    def _draw_phases(self, draws: int, rngs: Rngs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the time of the jump, (B, M), and coefficients before and after it, (B, M, A, K) each."""
-        t, shape = self.ledger.time, (draws, *self.mean.shape[1:])
-        when, (early, late) = np.empty((len(rngs), draws), np.int64), np.empty((2, len(rngs), *shape))
-        for task, rng in enumerate(rngs):
-            picked = rng.choice(t + 1, draws, p=self._times(task))
-            ahead = t + rng.geometric(self.truth.rate, draws)
-            normal = rng.standard_normal((2, *shape))
-            when[task] = np.where(picked, picked, ahead)
-            for a, phases in enumerate(self._phases(task)):
-                place = phases.places(picked)
-                now = _draw_around(phases.after, place, normal[0, :, a])
-                other = _draw_around(phases.before, place, normal[1, :, a])  # the prior if no jump came
-                came = (picked > 0)[:, None]
-                early[task, :, a], late[task, :, a] = np.where(came, other, now), np.where(came, now, other)
-        return when, early, late
-
-    def pick(self, tasks: np.ndarray, ledger: Ledger) -> "JumpPosterior":
-        """Return a copy of the tasks at ``tasks``, whose ledger is ``ledger``."""
-        return replace(self, ledger=ledger, mean=self.mean[tasks], spread=self.spread[tasks], phases={})
-
-    def join(self, other: "JumpPosterior") -> "JumpPosterior":
-        """Return the posterior of these actions followed by the other's."""
-        mean, spread = (np.concatenate(p, axis=1) for p in ((self.mean, other.mean), (self.spread, other.spread)))
-        return replace(self, mean=mean, spread=spread, phases={})
 
 
 def jump_prior(truth: Truth, times: np.ndarray) -> np.ndarray:
@@ -191,14 +237,8 @@ def jump_marginal(
     times = np.arange(rows.shape[1])
     prior, found = jump_prior(truth, times), np.empty(len(rows))
     for i, (x, y) in enumerate(zip(rows, outcomes.astype(np.float64), strict=True)):
-        phases = Phases(mean[i], variance[i], truth.noise, times, x, y)
+        phases = GaussianPhases(mean[i], variance[i], truth.noise, times, x, y)
         squares = ((y - x @ mean[i]) ** 2).sum() / truth.noise + np.log(variance[i]).sum() * 2
         constant = -0.5 * (squares + len(y) * np.log(2 * np.pi * truth.noise))
         found[i] = constant + logsumexp(prior + phases.evidence[phases.places(times)])
     return found
-
-
-def _draw_around(moments: tuple[np.ndarray, np.ndarray], place: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """Return draws of N(mean, covariance) at places (M,), from standard normals (M, K)."""
-    mean, covariance = (part[place] for part in moments)
-    return mean + (np.linalg.cholesky(covariance) @ normal[..., None])[..., 0]

@@ -1,4 +1,4 @@
-"""Samples p* of binary outcomes whose coefficients walk or correlate, by a chain with a known error."""
+"""Samples p* of binary outcomes whose coefficients move or correlate, by a chain with a known error."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from gents_gym.checks import InputError, check_integer
 from gents_gym.likelihoods import BERNOULLI, Likelihood
 from gents_gym.models.chain import ChainPosterior
 from gents_gym.models.exact import ExactBelief, design_rows, flat_prior
+from gents_gym.models.jump_chain import JumpChainPosterior
 from gents_gym.models.ledger import Ledger
 from gents_gym.types import TaskInfo, Truth
 
@@ -17,9 +18,9 @@ from gents_gym.types import TaskInfo, Truth
 class ReferenceModel:
     """p* of binary outcomes of a setting that publishes its :class:`gents_gym.types.Truth`, in which things move.
 
-    There is no closed form, so it is not called exact. A draw is the end of a chain of its own
-    (:mod:`gents_gym.models.chain`). An expectation averages over independent draws, and :meth:`error` is its
-    Monte-Carlo error.
+    There is no closed form, so it is not called exact. A draw is the end of a chain of its own, of
+    :mod:`gents_gym.models.chain` or, for a jump, :mod:`gents_gym.models.jump_chain`. An expectation averages over
+    independent draws, and :meth:`error` is its Monte-Carlo error.
     """
 
     truth: Truth
@@ -33,9 +34,9 @@ class ReferenceModel:
         if self.likelihood != BERNOULLI:
             rule = "model 'reference' is for bernoulli outcomes (others have model 'exact')"
             raise InputError(f"{rule}, got {self.likelihood} ones")
-        if self.truth.row_effect or (self.truth.rate and self.truth.drift != "walk"):
-            got = f"row_effect={self.truth.row_effect}, drift={self.truth.drift!r}"
-            raise InputError(f"model 'reference' is for coefficients that walk or correlate, without more, got {got}")
+        if self.truth.jumps and self.truth.correlation:
+            rule = "correlation must be 0 for a jump in model 'reference'"
+            raise InputError(f"{rule}, got {self.truth.correlation}")
 
     @property
     def likelihood(self) -> Likelihood:
@@ -57,9 +58,12 @@ class ReferenceModel:
         """Return (1, φ_X(X)) in double precision, (..., D) to (..., K)."""
         return design_rows(self.truth, contexts)
 
-    def posterior(self, action_features: np.ndarray, ledger: Ledger) -> ChainPosterior:
+    def posterior(self, action_features: np.ndarray, ledger: Ledger) -> ChainPosterior | JumpChainPosterior:
         """Return the posterior of B·A actions (B, A, F) that nothing is observed of yet."""
         mean, variance = flat_prior(self.truth, action_features)
+        if self.truth.jumps:
+            prior = self.truth, ledger, mean, variance
+            return JumpChainPosterior(*prior, n_steps=self.n_steps, n_draws=self.n_draws)
         return ChainPosterior(self.truth, ledger, self.n_steps, self.n_draws, mean, np.sqrt(variance))
 
     def error(self, belief: ExactBelief, contexts: np.ndarray) -> np.ndarray:

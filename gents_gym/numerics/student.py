@@ -34,9 +34,8 @@ class Student(NamedTuple):
             normal: Standard normals, (S, ..., Q).
             squares: Chi-squares of ``FREEDOM`` degrees, (S, ...).
         """
-        student = normal * np.sqrt(FREEDOM / squares)[..., None]
+        student, tails = stretch_numbers(normal, squares)
         proposals = self.mode + np.einsum("...pq,...q->...p", self.root, student)
-        tails = 0.5 * (FREEDOM + normal.shape[-1]) * np.log1p((student**2).sum(axis=-1) / FREEDOM)
         size = max(AT_ONCE // problems.work, 1)
         fit = [-problems.loss(proposals[first : first + size])[0] for first in range(0, len(proposals), size)]
         return proposals, np.concatenate(fit) + tails
@@ -57,6 +56,12 @@ class Student(NamedTuple):
 def draw_numbers(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Return the random numbers for proposals (S, ..., Q): standard normals of that shape, and chi-squares (S, ...)."""
     return rng.standard_normal(shape), rng.chisquare(FREEDOM, shape[:-1])
+
+
+def stretch_numbers(normal: np.ndarray, squares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return standard Student vectors (..., Q), and minus their log densities up to a constant, (...)."""
+    student = normal * np.sqrt(FREEDOM / squares)[..., None]
+    return student, 0.5 * (FREEDOM + normal.shape[-1]) * np.log1p((student**2).sum(axis=-1) / FREEDOM)
 
 
 def last_state(proposals: np.ndarray, weights: np.ndarray, log_uniform: np.ndarray) -> np.ndarray:

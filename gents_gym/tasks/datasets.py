@@ -39,12 +39,12 @@ def load_table(dataset: str, target: str | None) -> Table:
         raise InputError(f"dataset must be the name of a data set or the path of a file, got {dataset!r}")
     if dataset.lower().endswith(ENDINGS):
         return _read_table(as_path("dataset", dataset), target)
+    if Path(dataset).is_file():
+        raise InputError(f"dataset must be a file that ends in {' or '.join(ENDINGS)}, got '{dataset}'")
     if target is not None:
         raise InputError(f"target must be None unless dataset is a CSV or Parquet file, got {target!r}")
     if dataset.startswith(OPENML):
         return _fetch(dataset)
-    if Path(dataset).is_file():
-        raise InputError(f"dataset must be a file that ends in {' or '.join(ENDINGS)}, got '{dataset}'")
     check_choice("dataset", dataset, (*BUNDLED, "PATH.csv", "PATH.parquet", f"{OPENML}NAME"))
     return _load_bundled(dataset)
 

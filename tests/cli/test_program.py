@@ -164,6 +164,15 @@ def test_bad_input_is_one_line_and_exit_status_2(monkeypatch, capsys, tmp_path, 
     assert not out.exists()
 
 
+def test_a_file_that_is_no_table_is_one_printable_line(monkeypatch, capsys, tmp_path):
+    (tmp_path / "table.csv").write_bytes(bytes(range(128)) * 9)
+    env = f"gents_gym/Classification-v0(dataset={tmp_path / 'table.csv'}, target=y)"
+    assert main(monkeypatch, "evaluate", "--agents", "random", "--env", env, "--out", tmp_path / "out") == 2
+    shown = capsys.readouterr().err.strip()
+    assert "dataset must be a table with a row of column names" in shown
+    assert shown.isprintable()
+
+
 def test_an_unknown_command(monkeypatch, capsys):
     assert main(monkeypatch, "evalute") == 2
     assert "evalute" in capsys.readouterr().err

@@ -61,3 +61,8 @@ def test_goals_are_met_or_not():
         }
     }
     assert [gap.verdict for gap in goals(Found(AXES["drift"], rates))] == ["met"]
+    averaged = [f"ts-gen(model={name}, samples=8, m=64)" for name in ("forgetting", "still")]
+    assert {*averaged} < {*AXES["drift"].agents}
+    (gap,) = goals(Found(AXES["drift"], {"0.02": {averaged[0]: record(2, 3.2), averaged[1]: record(1, 2.1)}}))
+    assert gap.goal == "drift 0.02: ts-gen(samples=8, m=64) on forgetting − on still ≤ 0"
+    assert gap.verdict == "not met"

@@ -101,8 +101,9 @@ def test_names_that_cannot_be_used_are_refused(dataset, target, message):
 
 def test_files_of_other_kinds_are_refused(tmp_path):
     (tmp_path / "table.xlsx").write_bytes(b"PK")
-    with pytest.raises(InputError, match=r"must be a file that ends in .csv or .parquet"):
-        load_table(str(tmp_path / "table.xlsx"), None)
+    for target in (None, "species"):
+        with pytest.raises(InputError, match=r"must be a file that ends in .csv or .parquet"):
+            load_table(str(tmp_path / "table.xlsx"), target)
     (tmp_path / "table.parquet").write_text(ROWS)
     with pytest.raises(InputError, match="must be a table"):
         load_table(str(tmp_path / "table.parquet"), "species")
