@@ -502,6 +502,15 @@ class Resolves(Protocol):
 
 
 @runtime_checkable
+class ChoosesModel(Protocol):
+    """An agent whose model depends on the tasks, and is not its attribute ``model``."""
+
+    def model_for(self, info: TaskInfo) -> Any:
+        """Return the model that plays these tasks, or what names it."""
+        ...
+
+
+@runtime_checkable
 class Selective(Protocol):
     """An agent that cannot play all tasks, and refuses before anything is played."""
 

@@ -386,5 +386,6 @@ def _load(out: Path, manifest: Manifest) -> tuple[Evaluation, list[pa.Table]]:
             tables.append(table)
     records: dict[str, dict[str, Rollout]] = {}
     for (env, agent), pieces in parts.items():
-        records.setdefault(env, {})[agent] = join(pieces)
+        remarks = tuple(manifest.get("remarks", {}).get(env, {}).get(agent, ()))
+        records.setdefault(env, {})[agent] = replace(join(pieces), remarks=remarks)
     return Evaluation(manifest, records, hashes, missing), tables

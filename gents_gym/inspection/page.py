@@ -50,6 +50,7 @@ def page_data(found: Inspection) -> dict[str, Any]:
         "agent": found.agent,
         "privileged": found.privileged,
         "model": found.model,
+        "remarks": found.remarks,
         "policy": found.policy,
         "label": found.label,
         "seed": found.seed,

@@ -1,5 +1,6 @@
 """One agent in use: decisions as they are asked for, outcomes as they arrive, everything on disk."""
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,9 +20,11 @@ from gents_gym.live.streams import Setting, Stream
 from gents_gym.logs.encoding import Encoding, encode_one
 from gents_gym.models.load import UNTRAINED, check_model_name, resolve_model
 from gents_gym.models.notes import read_columns, read_notes
+from gents_gym.models.remarks import model_remarks
 from gents_gym.specs import parse_spec
 from gents_gym.types import Model, RewardFn, TaskInfo, identity
 
+LOGGER = logging.getLogger("gents_gym")
 MAIN = "main"  # the stream that is meant if none is named
 
 
@@ -59,7 +62,8 @@ class Live:
         Args:
             store: The SQLite file; it is made if it does not exist.
             agent: An agent on a model, with its options: "ts-gen(m=64)", "greedy", "bayes-ucb(discount=0.999)".
-            model: The model, its id, its preset or its folder.
+            model: The model, its id, its preset or its folder. A preset chooses a bundled model by its sizes alone,
+                and a line in the log of the logger "gents_gym" says which.
             seed: Where the agent's random numbers come from, with the stream and the number of a decision.
             window: Rows of decisions that policies are fitted to, the latest; what a model has learned stays.
             snapshot_every: Decisions of a stream after which its state is kept; None: only by :meth:`snapshot`.
@@ -81,6 +85,7 @@ class Live:
         self._encoding = Encoding.from_json(columns) if columns else None
         self._every = None if snapshot_every is None else check_integer("snapshot_every", snapshot_every, 1)
         self._setting: Setting | None = None
+        self._remarks: tuple[str, ...] = ()  # on the model, once it is known
         self._streams: dict[str, Stream] = {}
         self._store = Store(store)
         try:
@@ -111,7 +116,12 @@ class Live:
 
     def _find_model(self, action_dim: int, context_dim: int) -> Model:
         features = np.zeros((1, 1, action_dim), np.float32)
-        return resolve_model(self._model, TaskInfo(features, 1, context_dim, likelihood=self._likelihood))
+        info = TaskInfo(features, 1, context_dim, likelihood=self._likelihood)
+        found = resolve_model(self._model, info)
+        self._remarks = model_remarks(self._model, info)
+        for remark in self._remarks:
+            LOGGER.warning("Live('%s'): %s", self._store.path, remark)
+        return found
 
     def add(self, action: str, features: Any = None, *, text: str | None = None, stream: str = MAIN) -> None:
         """Let an action be played from now on, with the model's prior for its features.
@@ -211,6 +221,10 @@ class Live:
         """Close the store."""
         with self._lock:
             self._store.close()
+
+    def __repr__(self) -> str:
+        notes = "".join(f"; {remark}" for remark in self._remarks)
+        return f"Live('{self._store.path}', {self._given['agent']}, model {self._model!r}{notes})"
 
     def __enter__(self) -> Self:
         """Return itself."""

@@ -297,6 +297,7 @@ function drawFrame() {
   byId("title").textContent = `What is believed: ${data.agent}${data.privileged ? " (privileged)" : ""}`;
   const known = data.truth ? "; shows what no agent may know" : "";
   byId("subtitle").textContent = `${data.env}, task ${data.task}, seed ${data.seed}, horizon ${data.horizon}; belief of model ${data.model}${known}`;
+  for (const remark of data.remarks) add(byId("remarks"), "p", { class: "note" }, `Note: ${remark}.`);
   const dims = shownDims().map((d) => `x${sub(d)}`).join(", ");
   byId("table-note").textContent = `Rows are decisions, columns actions; ${dims}: the context. Rows below “now” are imagined, contexts too.`;
   const interval = data.steps[0].interval ? `dot: mean reward; line: ${data.coverage} interval of it` : "dot: mean reward; this model has no intervals";
