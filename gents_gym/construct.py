@@ -39,7 +39,7 @@ def make_agent(agent: str, /, **options: Any) -> Agent:
 
 
 def check_is_agent(name: str, agent: Any) -> Any:
-    """Return the agent, or raise unless it has the three methods of an agent that plays B tasks at once."""
+    """Check that an agent has the three methods of an agent that plays B tasks at once; return it."""
     lacking = [verb for verb in ("reset", "act", "observe") if not callable(getattr(agent, verb, None))]
     if lacking:
         one = "one that plays a single task, by act(observation) alone: per-task(agent=...), or PerTask(MyAgent)"
@@ -72,7 +72,7 @@ def make_policy(policy: str, /, reward_fn: RewardFn = identity, **options: Any) 
 def get_policy(
     name: str, policy: Any, reward_fn: RewardFn = identity, likelihood: Likelihood | None = None
 ) -> PolicyClass:
-    """Return the policy class that ``policy`` is or names, or raise; ``name`` is the argument's name, for errors.
+    """Return the policy class that ``policy`` is or names; ``name`` is the argument's name, for errors.
 
     If an object has its own R, it must be the task's. A class that declares ``likelihoods`` must include the task's
     ``likelihood``, if that is given.

@@ -64,7 +64,7 @@ def _check_id(env_id: str) -> None:
 
 
 def _importable(tasks: Any) -> str:
-    """Return the id or ``package.module:Class`` of ``tasks``, or raise if another process could not import it."""
+    """Return the id or ``package.module:Class`` of ``tasks``. Raises if another process could not import it."""
     name = tasks
     if not isinstance(tasks, str):
         name = f"{getattr(tasks, '__module__', '')}:{getattr(tasks, '__qualname__', '<nameless>')}"

@@ -78,7 +78,7 @@ def find_distribution(env: str) -> TaskDistribution | None:
 
 
 def env_distribution(env: str) -> TaskDistribution:
-    """Return the task distribution of one of our environments, or raise."""
+    """Return the task distribution of one of our environments. Raises for other environments."""
     distribution = find_distribution(env)
     if distribution is None:
         raise InputError(f"env must be one of gents_gym's, with a task distribution, got {env!r}")

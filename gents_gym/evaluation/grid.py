@@ -135,7 +135,7 @@ def slug(text: str) -> str:
 
 
 def plan(config: EvaluationConfig, given: Mapping[str, Given] | None = None) -> Manifest:
-    """Return the manifest of an evaluation, or raise if ``config`` breaks a rule; nothing is played.
+    """Return the manifest of an evaluation; nothing is played. Raises if ``config`` breaks a rule.
 
     Args:
         config: What is played.

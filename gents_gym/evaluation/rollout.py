@@ -396,7 +396,7 @@ def check_randomised(agent: Agent, name: str) -> None:
 
 
 def played_probabilities(probabilities: Any, action: np.ndarray, n_actions: int) -> np.ndarray:
-    """Return the probabilities of the played actions (B,), or raise unless the rows of (B, A) are distributions."""
+    """Check that the rows of (B, A) are distributions; return the probabilities of the played actions (B,)."""
     name, shape = "what the agent's probabilities returns", (len(action), n_actions)
     chances = check_array(name, probabilities, "(B, A)", shape, np.float64, per_task=1)
     wrong = (chances < 0).any(axis=1) | (np.abs(chances.sum(axis=1) - 1) > SUM_TOLERANCE)

@@ -136,7 +136,7 @@ def inspect_task(
 
 
 def find_model(spec: str, agent: Agent, model: str | None) -> Any:
-    """Return the named model or the agent's own, or raise if there is none."""
+    """Return the named model or the agent's own. Raises if there is none."""
     found = getattr(agent, "model", None) if model is None else model
     if found is None:
         raise InputError(
@@ -146,7 +146,7 @@ def find_model(spec: str, agent: Agent, model: str | None) -> Any:
 
 
 def check_steps(steps: int | None, horizon: int) -> int:
-    """Return the number of decisions, or raise unless the task has so many."""
+    """Return the number of decisions. Raises if the task has fewer."""
     if steps is None:
         return min(STEPS, horizon)
     if check_integer("steps", steps, 1) > horizon:

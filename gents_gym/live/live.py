@@ -106,7 +106,7 @@ class Live:
             self._setting = self._make_setting(facts["action_dim"], facts["context_dim"])
 
     def _make_setting(self, action_dim: int, context_dim: int) -> Setting:
-        """Return what streams share, with the model for these sizes, or raise unless it is the store's."""
+        """Return what streams share, with the model for these sizes. Raises if the store has another model."""
         model = self._find_model(action_dim, context_dim)
         if self._store.facts().get("model", own := fingerprint(model)) != own:
             rule = "model must be the one that the store was begun with"
@@ -287,7 +287,7 @@ class Live:
         return stream.actions[action]
 
     def _mask(self, stream: Stream, available: Any) -> np.ndarray:
-        """Return which actions can be played, (A,), or raise if there are none."""
+        """Return which actions can be played, (A,). Raises if there are none."""
         mask = stream.live.copy()
         if available is not None:
             if isinstance(available, str) or not isinstance(available, Iterable):
@@ -303,7 +303,7 @@ class Live:
 
 
 def _check_agent(agent: Any) -> str:
-    """Return an agent's spec, or raise unless it is one on a model, which is named apart."""
+    """Check that an agent is one on a model, which is named apart; return its spec."""
     name, options = parse_spec(check_type("agent", agent, str))
     if "model" not in agent_options(name):
         raise InputError(f"agent must be one on a model for live use, got {agent!r}")
@@ -321,7 +321,7 @@ def _check_agent(agent: Any) -> str:
 
 
 def _check_model(model: Any) -> Any:
-    """Return the model or what names it, or raise unless it is known; weights are read at the first decision."""
+    """Check that a model, or what names it, is known; return it. Weights are read at the first decision."""
     if model == "exact":
         raise InputError("model must be learned for live use, got 'exact', which knows the truth of simulated tasks")
     check_model_name(model)

@@ -218,7 +218,7 @@ def from_pretrained(folder: Path, kind: type[SequenceModel] | str | None = None)
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Return the content of the config.json in a model's folder, or raise unless all of it is as models are saved."""
+    """Return the content of the config.json in a model's folder. Raises if it is damaged or no model's."""
     try:
         data = read_file(path)
         config = json.loads(data)
@@ -255,7 +255,7 @@ def model_class(kind: str) -> type[SequenceModel]:
 
 
 def check_model_class(found: Any) -> type[SequenceModel]:
-    """Return ``found``, or raise unless it is a class of trainable models."""
+    """Check that ``found`` is a class of trainable models; return it."""
     if not isinstance(found, type) or not issubclass(found, SequenceModel):
         raise InputError(f"a kind of model must be a subclass of gents_gym.SequenceModel, got {found!r}")
     return found

@@ -53,7 +53,7 @@ class TuneConfig:
 
 
 def choose_candidates(config: TuneConfig, model: str) -> dict[str, str]:
-    """Return the specs of the agents that compete, without and with the model, or raise if one cannot be made.
+    """Return the specs of the agents that compete, without and with the model. Raises if one cannot be made.
 
     A tuned file names the chosen agent, and files cannot name code, so all agents must be registered.
     """

@@ -68,7 +68,7 @@ def tune(
 
 
 def _place(folder: Path, out: str | Path | None) -> Path:
-    """Return the folder to write to, or raise unless it can be written."""
+    """Return the folder to write to. Raises if it cannot be written."""
     if out is None and folder.parent == WEIGHTS:
         raise InputError(f"out must be given for a bundled model (--out FOLDER), got none for {folder.name!r}")
     place = check_target("out", folder if out is None else out)

@@ -71,7 +71,7 @@ class SB3(Resettable):
             )
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Start B new tasks, or raise if the model was trained on other sizes."""
+        """Start B new tasks. Raises if the model was trained on other sizes."""
         theirs = self._model.observation_space
         ours = spaces.Dict({key: space for key, space in _spaces(info).items() if key in theirs.spaces})
         if any(not _alike(key, space, theirs[key]) for key, space in ours.items()):
