@@ -35,7 +35,7 @@ def find_env(env: str) -> tuple[EnvSpec, dict[str, Any]]:
 def _check_options(env: str, options: dict[str, Any]) -> None:
     for option in options:
         if option in HARNESS_OPTIONS:
-            raise InputError(f"env's options must be of the task, got {option!r} in {env!r}")
+            raise InputError(f"env's options must be options of the tasks, got {option!r} in {env!r}")
 
 
 def make_envs(env: str, num_envs: int, split: str = "test") -> gym.vector.VectorEnv[Any, Any, Any]:

@@ -287,7 +287,7 @@ def check_manifest(manifest: Manifest) -> None:
     if not env or not agents or len({*env}) < len(env) or len({*agents}) < len(agents):
         raise ValueError("env and agents must name something, each once")
     if manifest["weights"].keys() != {*agents}:
-        raise ValueError("weights must be of the agents")
+        raise ValueError("weights must name the agents")
     _check_size(len(env) * len(agents), manifest["tasks"], manifest["run"]["block"])
 
 

@@ -101,7 +101,7 @@ class Live:
             self._store.set_facts(self._given)
         for name, value in self._given.items():
             if facts.get(name, value) != value:
-                raise InputError(f"store must be of {name} {value!r}, got '{self._store.path}' of {facts[name]!r}")
+                raise InputError(f"store must have {name} {value!r}, got '{self._store.path}' with {facts[name]!r}")
         if "model" in facts:
             self._setting = self._make_setting(facts["action_dim"], facts["context_dim"])
 
@@ -150,7 +150,7 @@ class Live:
             self._happen(one, "add", action=action, vector=pack(vector, np.float32), text=text)
 
     def retire(self, action: str, *, stream: str = MAIN) -> None:
-        """Never play an action again; outcomes of its decisions are still learned from."""
+        """Never play an action again; late outcomes of its decisions still count."""
         with self._lock:
             one = self._stream(stream)
             if not one.live[self._number(one, action)]:
@@ -303,10 +303,10 @@ class Live:
 
 
 def _check_agent(agent: Any) -> str:
-    """Check that an agent is one on a model, which is named apart; return its spec."""
+    """Check that an agent acts on a model, and does not name it; return its spec."""
     name, options = parse_spec(check_type("agent", agent, str))
     if "model" not in agent_options(name):
-        raise InputError(f"agent must be one on a model for live use, got {agent!r}")
+        raise InputError(f"agent must act on a model for live use, as ts-gen does, got {agent!r}")
     if "model" in options:
         raise InputError(f"agent must be given without its model, which is an argument of its own, got {agent!r}")
     if name == "auto":
@@ -323,7 +323,7 @@ def _check_agent(agent: Any) -> str:
 def _check_model(model: Any) -> Any:
     """Check that a model, or what names it, is known; return it. Weights are read at the first decision."""
     if model == "exact":
-        raise InputError("model must be learned for live use, got 'exact', which knows the truth of simulated tasks")
+        raise InputError("model must be a trained one for live use, got 'exact', which knows the truth of simulated tasks")
     check_model_name(model)
     return model
 

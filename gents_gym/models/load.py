@@ -238,7 +238,7 @@ def _model_class(named: Any, kind: type[SequenceModel] | str | None, path: Path)
     """Return the class of a model's folder: a registered kind, or the one that the caller names."""
     if kind is None:
         if named not in registry.MODELS and named not in (known := model_kinds()):
-            rule = f"'{path}' must be of a registered kind ({', '.join(sorted(known))}), got {named!r}"
+            rule = f"'{path}' must have a registered kind ({', '.join(sorted(known))}), got {named!r}"
             raise InputError(f"{rule}: name its class, as load_model(folder, kind=Class) or module:Class(folder=...)")
         return model_class(named)
     found = model_class(kind) if isinstance(kind, str) else check_model_class(kind)

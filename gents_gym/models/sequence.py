@@ -137,7 +137,7 @@ class SequenceModel(nn.Module, ABC):
     def check_space(self, space: str | None) -> None:
         """Raise unless the model was trained on embeddings of ``space``; None: it is not known."""
         if self.space is not None and space is not None and space != self.space:
-            rule = f"action_features must be of the space {self.space!r} for this model, got {space!r}"
+            rule = f"action_features must come from the space {self.space!r} for this model, got {space!r}"
             raise InputError(f"{rule}: train a model on this corpus, or prepare the corpus in that space (--space)")
 
     def scale_features(self, action_features: Tensor) -> Tensor:

@@ -166,7 +166,7 @@ def test_a_class_of_ones_own_trains_and_is_loaded_by_its_name(capsys, tmp_path, 
     assert "own_class:Mine model (context_width=3; batches of 500) written to" in capsys.readouterr().out
     measured = ("losses", "--models", out, "--actions", 5, "--env", "gents_gym/Synthetic-v0(horizon=5)")
     assert command(*measured) == 2
-    assert "must be of a registered kind" in capsys.readouterr().err
+    assert "must have a registered kind" in capsys.readouterr().err
     assert command(*measured, "--kind", "own_class:Mine") == 0
     play = ("evaluate", "--tasks", 2, "--workers", 1, "--env", "gents_gym/Synthetic-v0(horizon=3)")
     named = f"greedy(model='own_class:Mine(folder={out})')"

@@ -135,7 +135,7 @@ def test_a_kind_of_somebody_else_trains_is_saved_loaded_and_plays(theirs, tmp_pa
 def test_a_folder_of_an_unknown_kind_asks_for_the_class(theirs, tmp_path):
     out = tmp_path / "small"
     train_small(out)
-    rule = r"config.json' must be of a registered kind \(.*filter.*\), got 'small': name its class, "
+    rule = r"config.json' must have a registered kind \(.*filter.*\), got 'small': name its class, "
     rule += r"as load_model\(folder, kind=Class\) or module:Class\(folder=...\)"
     envs = gym.make_vec("gents_gym/Synthetic-v0", num_envs=1)
     for use in (load_model, lambda folder: rollout(envs, f"greedy(model={folder})")):

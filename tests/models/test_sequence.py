@@ -290,7 +290,7 @@ FORGED = {  # of config.json
     "a list as kind": (lambda config: config.update(kind=["paper"]), r"it\['kind'\] is \['paper'\]"),
     "another kind": (
         lambda config: config.update(kind="papr"),
-        r"must be of a registered kind \(filter, joint, paper, transformer\), got 'papr': name its class",
+        r"must have a registered kind \(filter, joint, paper, transformer\), got 'papr': name its class",
     ),
     "sizes that are no mapping": (lambda config: config.update(config=[]), r"it\['config'\] is \[\]"),
     "a space that is no name": (lambda config: config.update(notes={"space": 3}), r"it\['notes'\] is "),
