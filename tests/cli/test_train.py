@@ -212,7 +212,7 @@ def test_logs_of_stars_are_categories_if_they_are_named_so(capsys, tmp_path, com
     logs = write_logs(tmp_path, log, rng.normal(size=8))
     stars = ("--likelihood", "categorical(3)", "--epochs", 1, "--no-choose", "--out", tmp_path / "stars")
     assert command("train", *logs, *stars) == 0
-    assert "steps of categorical(3) outcomes" in (tmp_path / "stars" / "README.md").read_text()
+    assert "rows with categorical(3) outcomes" in (tmp_path / "stars" / "README.md").read_text()
     assert command("train", *logs, "--epochs", 1, "--no-choose", "--out", tmp_path / "numbers") == 0
     assert str(load_model(tmp_path / "numbers").likelihood) == "gaussian"
 
