@@ -8,6 +8,7 @@ import gymnasium as gym
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
+from gents_gym import registry
 from gents_gym.checks import InputError
 from gents_gym.construct import make_tasks, parse_spec
 from gents_gym.envs.register import ENV_ARGUMENTS, VECTOR_ENTRY_POINT
@@ -29,6 +30,7 @@ def find_env(env: str) -> tuple[EnvSpec, dict[str, Any]]:
         what = "" if isinstance(error, gym.error.Error | ImportError | InputError) else f"{type(error).__name__}: "
         unknown = not module and isinstance(error, gym.error.NamespaceNotFound)
         hint = f" If a module of yours registers it, name that first: 'my_module:{plain}'." if unknown else ""
+        hint = f" Did you mean 'gents_gym/{name}'?" if f"gents_gym/{name}" in registry.ENVIRONMENTS else hint
         raise InputError(f"env {env!r} cannot be made: {what}{error}{hint}") from error
 
 

@@ -323,7 +323,9 @@ def _check_agent(agent: Any) -> str:
 def _check_model(model: Any) -> Any:
     """Check that a model, or what names it, is known; return it. Weights are read at the first decision."""
     if model == "exact":
-        raise InputError("model must be a trained one for live use, got 'exact', which knows the truth of simulated tasks")
+        raise InputError(
+            "model must be a trained one for live use, got 'exact', which knows the truth of simulated tasks"
+        )
     check_model_name(model)
     return model
 

@@ -70,7 +70,7 @@ def model_folders(name: str | Path) -> list[Path]:
         return [WEIGHTS / id for id in bundled_family(str(name))]
     folder = WEIGHTS / str(name) if str(name) in bundled else as_path("model", name)
     if not folder.is_dir():
-        check_choice("model, and no folder:", str(name), [*registry.PRESETS, *bundled, *PUBLISHED, UNTRAINED])
+        check_choice("model or folder", str(name), [*registry.PRESETS, *bundled, *PUBLISHED, UNTRAINED])
     return [folder]
 
 

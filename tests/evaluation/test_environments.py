@@ -34,6 +34,7 @@ def test_a_distribution_is_had_without_an_environment(monkeypatch):
         ("gents_gym/Synthetic-v0(num_envs=3)", "env's options must be options of the tasks, got 'num_envs'"),
         ("gents_gym/Synthetic-v0(reward_fn=3)", "reward_fn must map outcomes to rewards, got 3"),
         ("gents_gym/Synthetic-v0(horizon=0)", "horizon must be at least 1, got 0"),
+        ("Synthetic-v0", r"env 'Synthetic-v0' cannot be made: .* Did you mean 'gents_gym/Synthetic-v0'\?"),
         ("CartPole-v1", "envs must observe 'context' and 'action_features'"),
         ("nowhere:Env-v0", "env 'nowhere:Env-v0' cannot be made: No module named 'nowhere'"),
     ],

@@ -353,7 +353,7 @@ def test_agents_that_cannot_live_are_refused(tmp_path, monkeypatch, agent, messa
     [
         ("exact", "model must be a trained one for live use, got 'exact', which knows the truth of simulated tasks"),
         (JointModel(JointConfig(2, 5)), "model must be one of single actions, .* for live use, got JointModel"),
-        ("models/none", "unknown model, and no folder: 'models/none'"),
+        ("models/none", "unknown model or folder 'models/none'"),
     ],
 )
 def test_models_that_cannot_live_are_refused(tmp_path, model, message):

@@ -202,7 +202,7 @@ def test_names_of_models():
     assert [folder.name for folder in model_folders("synthetic-paper")] == ["synthetic-paper"]
     for name in ("filter", "exact", "untrained", "synthetic-filter"):
         assert check_model_name(name) is None
-    with pytest.raises(InputError, match="unknown model, and no folder: 'filtr'; did you mean 'filter'"):
+    with pytest.raises(InputError, match="unknown model or folder 'filtr'; did you mean 'filter'"):
         check_model_name("filtr")
     with pytest.raises(InputError, match="cannot import model 'their_own:Class'"):
         check_model_name("their_own:Class")
