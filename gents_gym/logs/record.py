@@ -143,7 +143,7 @@ def read_logs(
         likelihood,  # type: ignore[arg-type]
         Encoding(columns, feature_columns),
         found,
-        table.name.strip("'"),
+        table.name[1:-1] if table.name.startswith("'") else table.name,  # a file's has quotes
     )
     return logs if found.time is None else _sort(logs, read_times(table, found.time))
 
