@@ -35,7 +35,7 @@ class TaskError(InputError):
 
 
 def need(module: str, what: str, extra: str) -> Any:
-    """Return the optional ``module`` that ``what`` needs, or raise with the extra to install."""
+    """Return the optional ``module`` that ``what`` needs. If it is missing, the error names the extra to install."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -44,7 +44,7 @@ def need(module: str, what: str, extra: str) -> Any:
 
 
 def check_integer(name: str, value: Any, minimum: int) -> int:
-    """Return ``value`` as an int, or raise unless it is a whole number of at least ``minimum``."""
+    """Check that ``value`` is a whole number of at least ``minimum``; return it as an int."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise InputTypeError(f"{name} must be a whole number, got {value!r}")
     if value < minimum:
@@ -53,7 +53,7 @@ def check_integer(name: str, value: Any, minimum: int) -> int:
 
 
 def check_number(name: str, value: Any, minimum: float = -math.inf, *, above: bool = False) -> float:
-    """Return ``value`` as a float, or raise unless it is finite and at least ``minimum``, or above it if ``above``."""
+    """Check that ``value`` is finite and at least ``minimum``, or above it if ``above``; return it as a float."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
         raise InputTypeError(f"{name} must be a number, got {value!r}")
     if not math.isfinite(value):
@@ -64,14 +64,14 @@ def check_number(name: str, value: Any, minimum: float = -math.inf, *, above: bo
 
 
 def check_repeats(name: str, value: Any, minimum: int = 1) -> int:
-    """Return ``value`` as an int, or raise unless it is a number of repeats that ends within days."""
+    """Check that ``value`` is a number of repeats that ends within days; return it as an int."""
     if (number := check_integer(name, value, minimum)) > LONGEST:
         raise InputError(f"{name} must be at most {LONGEST}, or it takes weeks to years, got {value}")
     return number
 
 
 def check_count(name: str, values: Any) -> int:
-    """Return the number of ``values``, or raise unless they are a sequence."""
+    """Check that ``values`` are a sequence; return their number."""
     try:
         return len(values)
     except OverflowError:  # for a range with more numbers than fit into memory
@@ -120,14 +120,14 @@ def _readable(n_bytes: int) -> str:
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Return ``value`` as a bool, or raise unless it is one."""
+    """Check that ``value`` is a bool; return it."""
     if not isinstance(value, bool | np.bool_):
         raise InputTypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
 
 
 def check_type(name: str, value: Any, wanted: Any) -> Any:
-    """Return ``value``, or raise unless it is an instance of ``wanted``, which may be Callable."""
+    """Check that ``value`` is an instance of ``wanted``, which may be Callable; return it."""
     if not isinstance(value, wanted):
         told = getattr(wanted, "__name__", wanted)
         raise InputTypeError(f"{name} must be a {told}, got {value!r}")
@@ -141,7 +141,7 @@ def check_reward_fn(value: Any) -> None:
 
 
 def check_choice(kind: str, value: Any, choices: Iterable[str]) -> str:
-    """Return ``value``, or raise and suggest the nearest of ``choices``."""
+    """Check that ``value`` is one of ``choices``; return it. The error suggests the nearest."""
     known = list(choices)
     if isinstance(value, str) and value in known:
         return value
@@ -191,7 +191,7 @@ def check_array(
 
 
 def check_available(value: Any, axes: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Return ``value`` as booleans of ``shape``, or raise; along the last axis, at least one must be True."""
+    """Check that ``value`` holds booleans of ``shape``, at least one True along the last axis; return them."""
     available = check_array("available", value, axes, shape, np.bool_)
     some = available.any(axis=-1)
     if np.count_nonzero(some) < some.size:
@@ -211,7 +211,7 @@ def check_played(actions: np.ndarray, available: np.ndarray) -> None:
 
 
 def check_contexts(contexts: Any, n_tasks: int, size: int, dtype: Any = np.float32) -> np.ndarray:
-    """Return contexts (B, C, D), or raise unless they have that shape; (B, D) becomes (B, 1, D)."""
+    """Check that contexts are (B, C, D) or (B, D); return them as (B, C, D), with C = 1 for the latter."""
     if np.ndim(contexts) == 3:
         return check_array("contexts", contexts, "(B, C, D)", (n_tasks, -1, size), dtype)
     return check_array("context", contexts, "(B, D)", (n_tasks, size), dtype)[:, None]
@@ -227,14 +227,14 @@ def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 
 
 def check_rngs(rngs: Sequence[Any], n_tasks: int) -> Sequence[Any]:
-    """Return ``rngs``, or raise unless there is one generator per task."""
+    """Check that there is one generator per task; return ``rngs``."""
     if len(rngs) != n_tasks:
         raise InputError(f"rngs must be one generator per task, B={n_tasks}, got {len(rngs)}")
     return rngs
 
 
 def check_actions(value: Any, n_tasks: int, n_actions: int) -> np.ndarray:
-    """Return ``value`` as (B,) action numbers, or raise unless each lies in [0, n_actions)."""
+    """Check that ``value`` has (B,) action numbers in [0, n_actions); return them."""
     try:
         actions = np.asarray(value)
     except (ValueError, MemoryError):  # a ragged list, or an endless range

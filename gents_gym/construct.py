@@ -4,6 +4,7 @@
 first go through :func:`gents_gym.specs.check_registered`.
 """
 
+import difflib
 import functools
 import inspect
 import sys
@@ -39,11 +40,12 @@ def make_agent(agent: str, /, **options: Any) -> Agent:
 
 
 def check_is_agent(name: str, agent: Any) -> Any:
-    """Return the agent, or raise unless it has the three methods of an agent that plays B tasks at once."""
+    """Check that an agent has the three methods of an agent that plays B tasks at once; return it."""
     lacking = [verb for verb in ("reset", "act", "observe") if not callable(getattr(agent, verb, None))]
     if lacking:
-        one = "one that plays a single task, by act(observation) alone: per-task(agent=...), or PerTask(MyAgent)"
-        raise InputError(f"{name} must have reset, act and observe; it lacks {', '.join(lacking)} ({one})")
+        single = "; one for a single task, with act(observation), is played by per-task(agent=...) or PerTask(MyAgent)"
+        hint = single if "reset" in lacking else ""
+        raise InputError(f"{name} must have reset, act and observe; it lacks {', '.join(lacking)}{hint}")
     return agent
 
 
@@ -72,7 +74,7 @@ def make_policy(policy: str, /, reward_fn: RewardFn = identity, **options: Any) 
 def get_policy(
     name: str, policy: Any, reward_fn: RewardFn = identity, likelihood: Likelihood | None = None
 ) -> PolicyClass:
-    """Return the policy class that ``policy`` is or names, or raise; ``name`` is the argument's name, for errors.
+    """Return the policy class that ``policy`` is or names; ``name`` is the argument's name, for errors.
 
     If an object has its own R, it must be the task's. A class that declares ``likelihoods`` must include the task's
     ``likelihood``, if that is given.
@@ -128,7 +130,8 @@ def find(kind: str, name: str, known: Mapping[str, str]) -> Any:
     """Return the object that ``name`` refers to: a ``known`` id or ``package.module:attribute``; not for files."""
     target = known.get(name, name)
     if ":" not in target:
-        check_choice(kind, name, known)
+        module, _, attribute = name.rpartition(".")
+        check_choice(kind, name, [*known, *([f"{module}:{attribute}"] if module else [])])
     module, _, attribute = target.partition(":")
     try:
         found: Any = import_named(module)
@@ -136,7 +139,11 @@ def find(kind: str, name: str, known: Mapping[str, str]) -> Any:
             found = getattr(found, part)
     except Exception as error:  # whatever a user's module raises at import is the user's to read
         what = "" if isinstance(error, ImportError | AttributeError | InputError) else f"{type(error).__name__}: "
-        raise InputError(f"cannot import {kind} {name!r}: {what}{error}") from error
+        near = (
+            difflib.get_close_matches(str(error.name), dir(error.obj), 1) if isinstance(error, AttributeError) else []
+        )
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise InputError(f"cannot import {kind} {name!r}: {what}{error}{hint}") from error
     if name not in known and _is_builtin(found):
         raise InputError(f"{kind} {name!r} must be defined outside the standard library, got {found!r}")
     return found

@@ -46,7 +46,7 @@ def write_whole(path: str | Path, data: bytes) -> Path:
 
 
 def as_path(name: str, value: Any) -> Path:
-    """Return ``value`` as a path, or raise unless it can be one."""
+    """Check that ``value`` can be a path; return it as one."""
     try:
         path = Path(value)
         os.lstat(path)
@@ -59,7 +59,7 @@ def as_path(name: str, value: Any) -> Path:
 
 
 def check_target(name: str, value: Any) -> Path:
-    """Return ``value`` as a path, or raise if it cannot be written; for work that runs long before it writes."""
+    """Check that ``value`` can be written, before long work that writes in the end; return it as a path."""
     path = as_path(name, value)
     try:
         place = _existing(path.absolute())
@@ -70,7 +70,7 @@ def check_target(name: str, value: Any) -> Path:
 
 
 def new_file(name: str, value: Any) -> Path:
-    """Return ``value`` as a path, or raise unless a new file can be written there."""
+    """Check that a new file can be written at ``value``; return it as a path."""
     path = check_target(name, value)
     if os.path.lexists(path) or not os.path.isdir(path.parent):
         raise InputError(f"{name} must be a new file in a folder that exists, got '{path}'")
@@ -102,7 +102,7 @@ def read_file(path: Path) -> bytes:
 
 
 def own_folder(path: Path) -> Path:
-    """Make a folder inside one of ours, or raise if a link is there: links may be planted and are not followed."""
+    """Make a folder inside one of ours. Raises if a link is there: links may be planted and are not followed."""
     if path.is_symlink():
         raise InputError(f"'{path}' must be a folder, got a link: remove it, and start again")
     path.mkdir(exist_ok=True)
@@ -156,7 +156,7 @@ def held(name: str, folder: Path) -> Iterator[None]:
 
 
 def new_folder(name: str, path: str | Path) -> Path:
-    """Create ``path`` as an output folder, or raise unless it is absent or empty, and writable."""
+    """Create ``path`` as an output folder. It must be absent or empty, and writable."""
     path = as_path(name, path)
     try:
         if path.exists() and not path.is_dir():

@@ -9,7 +9,7 @@ RATIO = 200  # a larger file may unpack to this many times its size; real result
 
 
 def read_parquet(data: bytes) -> pa.Table:
-    """Return the table in a file's bytes, or raise a ValueError if it declares to unpack to far more than its size.
+    """Return the table in a file's bytes. Raises a ValueError if it declares to unpack to far more than its size.
 
     Some kilobytes can hold a column of a billion equal values, or a long text that many rows share.
     """

@@ -60,7 +60,7 @@ def write_described(folder: Path, name: str, value: Mapping[str, Any], files: Ma
 
 
 def read_tensors(path: Path, framework: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the tensors and the labels of a safetensors file, or raise an OSError or a SafetensorError.
+    """Return the tensors and the labels of a safetensors file. Raises an OSError or a SafetensorError.
 
     Args:
         path: The file.
@@ -72,7 +72,7 @@ def read_tensors(path: Path, framework: str) -> tuple[dict[str, Any], dict[str, 
 
 
 def read_sealed_tensors(path: Path, framework: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the same for a file that holds its own sha256 among its labels, or raise if it does not match."""
+    """Return the same for a file that holds its own sha256 among its labels. Raises if it does not match."""
     tensors, labels = read_tensors(path, framework)
     check_seal(path, read_file(path), labels.pop("sha256", None))
     return tensors, labels

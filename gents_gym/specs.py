@@ -46,7 +46,7 @@ def write_spec(name: str, options: Mapping[str, Any]) -> str:
 
 
 def _literal(text: str) -> Any:
-    """Return the literal or bare word that ``text`` is, or raise a ValueError."""
+    """Return the literal or bare word that ``text`` is. Raises a ValueError if it is neither."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two: endless signs or brackets
@@ -64,7 +64,7 @@ def _is_spec(text: str) -> bool:
 
 
 def check_registered(kind: str, spec: Any, known: Iterable[str]) -> str:
-    """Return a spec that was read from a file, or raise unless it names only registered ids.
+    """Check that a spec that was read from a file names only registered ids; return it.
 
     A file cannot name code: ``package.module:Class`` is only for what the user types or passes, also inside options.
 

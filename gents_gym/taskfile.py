@@ -34,7 +34,7 @@ def write_tasks(path: str | Path, arrays: dict[str, np.ndarray], labels: dict[st
 
 
 def read_tasks(path: str | Path, oracle: str | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return the arrays and labels of a file that :func:`write_tasks` wrote, or raise unless it is unchanged.
+    """Return the arrays and labels of a file that :func:`write_tasks` wrote. Raises if it was changed.
 
     Args:
         path: The file.

@@ -49,7 +49,7 @@ def _frozen(array: np.ndarray) -> np.ndarray:
 
 
 def _check_texts(value: Any, shape: tuple[int, int]) -> np.ndarray:
-    """Return ``value`` as an array of str objects, or raise unless it has ``shape`` and holds nothing else."""
+    """Check that ``value`` has ``shape`` and holds only texts; return it as an array of str objects."""
     try:
         texts = np.array(value, object)
     except (ValueError, MemoryError):  # a ragged list, or an endless range
@@ -294,7 +294,7 @@ class Tasks:
 
 
 def _check_columns(value: Any, size: int) -> tuple[int, ...]:
-    """Return the indices of columns, or raise unless each is below ``size`` and named once."""
+    """Check that indices of columns are below ``size`` and named once; return them."""
     if not isinstance(value, tuple | list) or len({*value}) < len(value):
         raise InputError(f"known_columns must be a list of different columns, got {value!r}")
     columns = tuple(check_integer("known_columns", column, 0) for column in value)
@@ -503,6 +503,15 @@ class Resolves(Protocol):
 
     def resolve(self, info: TaskInfo) -> str:
         """Return the name of the policy class that is fitted in these tasks."""
+        ...
+
+
+@runtime_checkable
+class ChoosesModel(Protocol):
+    """An agent whose model depends on the tasks, and is not its attribute ``model``."""
+
+    def model_for(self, info: TaskInfo) -> Any:
+        """Return the model that plays these tasks, or what names it."""
         ...
 
 

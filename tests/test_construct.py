@@ -29,7 +29,9 @@ def test_agents_by_id_options_and_class():
         ("lints(noise=0)", "noise must be above 0, got 0"),
         ("per-task", "agent 'per-task' needs the option 'agent'"),
         ("no_such.module:Class", "cannot import agent 'no_such.module:Class': No module named 'no_such'"),
-        ("gents_gym.agents.lints:Nope", "cannot import agent .* has no attribute 'Nope'"),
+        ("gents_gym.agents.lints:Nope", "cannot import agent .* has no attribute 'Nope'$"),
+        ("gents_gym.agents.lints:LinTs", r"has no attribute 'LinTs'; did you mean 'LinTS'\?"),
+        ("gents_gym.agents.lints.LinTS", r"unknown agent .*; did you mean 'gents_gym.agents.lints:LinTS'\?"),
         ("gents_gym.registry:AGENTS", "must name a class or function"),
         ("os:getcwd", "cannot import agent 'os:getcwd': it must be in a module outside the standard library"),
         (

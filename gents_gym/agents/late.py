@@ -23,7 +23,7 @@ class LastAct:
         return action
 
     def take(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return contexts and actions, once, or raise."""
+        """Return contexts and actions, once. Raises if there are none."""
         if self._kept is None:
             raise InputError("observe_late must follow act, once for each decision")
         kept, self._kept = self._kept, None

@@ -69,7 +69,7 @@ class ContextFeatures:
 
 
 def check_observed(info: TaskInfo, action: np.ndarray, outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return actions and outcomes, (B,) each, or raise unless they are valid for these tasks."""
+    """Check that actions and outcomes, (B,) each, are valid for these tasks; return them."""
     action = check_actions(action, len(info), info.n_actions)
     return action, check_array("outcome", outcome, "(B,)", (len(info),), np.float64)
 

@@ -52,6 +52,11 @@ class NeuralLinearTS(Resettable):
         folders = [folder for name in DEFAULTS if self.model is None for folder in model_folders(name)]
         return [folder / name for folder in folders for name in ("config.json", "model.safetensors")]
 
+    def model_for(self, info: TaskInfo) -> Any:
+        """Return the model that plays these tasks, or what names it."""
+        default = DEFAULTS[0] if info.likelihood == BERNOULLI else DEFAULTS[1]
+        return default if self.model is None else self.model
+
     def check(self, info: TaskInfo) -> None:
         """Raise unless the model has features for these tasks; only the first is tried."""
         first, _, context = first_task(info)
@@ -105,10 +110,9 @@ class NeuralLinearTS(Resettable):
 
     def _model_features(self, info: TaskInfo) -> FeatureMap:
         """Return the model's features as a function of arrays, (..., F) and (..., D) to (..., K) in float64."""
-        default = DEFAULTS[0] if info.likelihood == BERNOULLI else DEFAULTS[1]
         first, rngs, _ = first_task(info)
         # Raises if the model does not fit the tasks.
-        model, _ = begin_belief(default if self.model is None else self.model, first, rngs)
+        model, _ = begin_belief(self.model_for(info), first, rngs)
 
         def features(action_features: np.ndarray, contexts: np.ndarray) -> np.ndarray:
             found = model.action_context_features(action_features, contexts)

@@ -50,7 +50,7 @@ class CalibrationConfig:
             raise InputError(f"steps must rise, and be at least one, got {self.steps}")
 
     def steps_below(self, horizon: int) -> tuple[int, ...]:
-        """Return the steps, or raise unless all are below the horizon."""
+        """Check that all steps are below the horizon; return them."""
         if self.steps is None:
             return tuple(step for step in STEPS if step < horizon)
         if self.steps[-1] >= horizon:

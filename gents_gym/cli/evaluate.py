@@ -39,6 +39,7 @@ class Evaluate:
         """Play, print, write."""
         from gents_gym.cli.summary import summary_table
         from gents_gym.evaluation.harness import evaluate
+        from gents_gym.evaluation.measures import remark_lines
         from gents_gym.report.figures import write_regret
 
         _check_regrets(self.regret)
@@ -55,6 +56,8 @@ class Evaluate:
         told = found if agents is None else found.only(agents)
         for env, records in told.records.items():
             print_wide(summary_table(env, records))
+            for line in remark_lines(records):
+                print(f"note: {line}")
         if told.records:
             figures = ", ".join(path.name for path in write_regret(self.out, self.regret, agents))
             print(f"written to {self.out}: results.parquet, {figures}")

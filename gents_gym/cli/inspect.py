@@ -45,4 +45,6 @@ class Inspect:
             )  # fmt: skip
         path = write_page(found, self.out)
         print(f"{found.agent} played {len(found.actions)} decisions for a reward of {found.rewards.sum():g}")
+        for remark in found.remarks:
+            print(f"note: {remark}")
         print(f"written to {path} ({path.stat().st_size / 1e6:.2f} MB): open it in a browser, step with the arrow keys")

@@ -27,8 +27,9 @@ class Offline:
     """A CSV or Parquet file with a row for each action and its features."""
     likelihood: str | None = None
     """Kind of outcomes: bernoulli, gaussian or categorical(C); none: bernoulli if all are 0 or 1, else gaussian."""
-    model: Path | None = None
-    """Folder of the model that predicts rewards, imagines tables and is used by agents on a model."""
+    model: str | None = None
+    """Model that predicts rewards, imagines tables and is used by agents on a model: a folder, a bundled model's id, or
+    untrained."""
     out: Path | None = None
     """A new folder for the report, offline.html, and table.csv."""
 

@@ -51,7 +51,7 @@ class Study:
         check_choice("study", self.name, STUDIES)
         if self.regimes and self.name not in WITH_REGIMES:
             raise InputError(
-                f"regimes must be of the studies {', '.join(WITH_REGIMES)}, got --regimes with {self.name}"
+                f"regimes must go with one of the studies {', '.join(WITH_REGIMES)}, got --regimes with {self.name}"
             )
         study, some = find("study", self.name, STUDIES), {"regimes": self.regimes} if self.regimes else {}
         with meter() as shown:

@@ -53,7 +53,7 @@ class Delay:
 
 
 def make_delay(delay: Any, batch: Any = 1) -> Delay | None:
-    """Return what ``delay`` and ``batch`` say, or raise; None if every outcome is in time.
+    """Check ``delay`` and ``batch`` and return what they say; None if every outcome is in time.
 
     Args:
         delay: A whole number; or a dict with one of "constant" (a whole number), "geometric" (a probability) or
@@ -86,7 +86,7 @@ def make_delay(delay: Any, batch: Any = 1) -> Delay | None:
 
 
 def _whole(value: Any) -> int:
-    """Return one delay, or raise unless it is a whole number of decisions; later than LONGEST is LONGEST."""
+    """Check that a delay is a whole number of decisions; return it, at most LONGEST."""
     if isinstance(value, float) and math.isinf(value):
         raise InputError(f"delay must be finite ({{'lost': p}} is for outcomes that never arrive), got {value}")
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
@@ -95,7 +95,7 @@ def _whole(value: Any) -> int:
 
 
 def _distribution(values: Any, probabilities: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return delays and cumulative probabilities, (n,) each, or raise unless they are a distribution."""
+    """Check that delays have a distribution; return them and their cumulative probabilities, (n,) each."""
     lists = isinstance(values, list | tuple | np.ndarray) and isinstance(probabilities, list | tuple | np.ndarray)
     if not lists or not len(values) or len(values) != len(probabilities):
         rule = "delay's 'values' and 'probabilities' must be lists of the same length, at least 1"

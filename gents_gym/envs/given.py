@@ -13,7 +13,7 @@ BOUND = 1e6  # observations lie within ±BOUND
 
 
 def check_options(options: Any) -> dict[str, Any]:
-    """Return the options of a reset as a dict, or raise unless they are a mapping of known names."""
+    """Check that the options of a reset are a mapping of known names; return them as a dict."""
     if not isinstance(options, Mapping | None):
         raise InputTypeError(f"options must be a dict, got {options!r}")
     options = dict(options or {})

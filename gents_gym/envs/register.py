@@ -64,7 +64,7 @@ def _check_id(env_id: str) -> None:
 
 
 def _importable(tasks: Any) -> str:
-    """Return the id or ``package.module:Class`` of ``tasks``, or raise if another process could not import it."""
+    """Return the id or ``package.module:Class`` of ``tasks``. Raises if another process could not import it."""
     name = tasks
     if not isinstance(tasks, str):
         name = f"{getattr(tasks, '__module__', '')}:{getattr(tasks, '__qualname__', '<nameless>')}"
@@ -77,7 +77,7 @@ def _importable(tasks: Any) -> str:
 def _check_options(options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if name in HARNESS_ARGUMENTS:
-            raise InputError(f"options must be of the task distribution, got {name!r}, an argument of the environment")
+            raise InputError(f"options must be the task distribution's, got {name!r}, an argument of the environment")
         try:
             plain = json.loads(json.dumps(value, allow_nan=False)) == value
         except (TypeError, ValueError):

@@ -23,7 +23,7 @@ class Streams:
         self._stride = np.ones(n_slots, np.int64)  # how far apart a slot's tasks are in its stream
 
     def check(self, seed: Any) -> Seeds:
-        """Return ``seed`` as an int, a list of B of them or None, or raise."""
+        """Check ``seed``; return it as an int, a list of B of them, or None."""
         if seed is None or isinstance(seed, int | np.integer):
             return None if seed is None else check_integer("seed", seed, 0)
         rule = f"seed must be a whole number or a list of B={len(self._seeds)} of them"

@@ -64,7 +64,7 @@ class Turnover:
 
 
 def make_turnover(turnover: Any) -> Turnover | None:
-    """Return what ``turnover`` says, or raise; None if every action is always available.
+    """Check ``turnover`` and return what it says; None if every action is always available.
 
     Args:
         turnover: None, or a dict with "live" (how many actions can be played at a time) and "rate" (the probability

@@ -8,6 +8,7 @@ import gymnasium as gym
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
+from gents_gym import registry
 from gents_gym.checks import InputError
 from gents_gym.construct import make_tasks, parse_spec
 from gents_gym.envs.register import ENV_ARGUMENTS, VECTOR_ENTRY_POINT
@@ -29,13 +30,14 @@ def find_env(env: str) -> tuple[EnvSpec, dict[str, Any]]:
         what = "" if isinstance(error, gym.error.Error | ImportError | InputError) else f"{type(error).__name__}: "
         unknown = not module and isinstance(error, gym.error.NamespaceNotFound)
         hint = f" If a module of yours registers it, name that first: 'my_module:{plain}'." if unknown else ""
+        hint = f" Did you mean 'gents_gym/{name}'?" if f"gents_gym/{name}" in registry.ENVIRONMENTS else hint
         raise InputError(f"env {env!r} cannot be made: {what}{error}{hint}") from error
 
 
 def _check_options(env: str, options: dict[str, Any]) -> None:
     for option in options:
         if option in HARNESS_OPTIONS:
-            raise InputError(f"env's options must be of the task, got {option!r} in {env!r}")
+            raise InputError(f"env's options must be options of the tasks, got {option!r} in {env!r}")
 
 
 def make_envs(env: str, num_envs: int, split: str = "test") -> gym.vector.VectorEnv[Any, Any, Any]:
@@ -78,7 +80,7 @@ def find_distribution(env: str) -> TaskDistribution | None:
 
 
 def env_distribution(env: str) -> TaskDistribution:
-    """Return the task distribution of one of our environments, or raise."""
+    """Return the task distribution of one of our environments. Raises for other environments."""
     distribution = find_distribution(env)
     if distribution is None:
         raise InputError(f"env must be one of gents_gym's, with a task distribution, got {env!r}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gents_gym.checks import need
+from gents_gym.evaluation.measures import remark_lines
 from gents_gym.evaluation.rollout import Rollout
 
 if TYPE_CHECKING:
@@ -47,14 +48,15 @@ def records_frame(records: Mapping[str, Mapping[str, Rollout]], steps: bool = Fa
     return pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
 
 
-def table_html(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a small HTML table; all texts are escaped."""
+def table_html(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> str:
+    """Return a small HTML table, with notes below it; all texts are escaped."""
 
     def line(tag: str, cells: Sequence[str]) -> str:
         return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
 
     head, body = line("th", heads), "".join(line("td", row) for row in rows)
-    return f"<table><caption>{html.escape(caption)}</caption><thead>{head}</thead><tbody>{body}</tbody></table>"
+    table = f"<table><caption>{html.escape(caption)}</caption><thead>{head}</thead><tbody>{body}</tbody></table>"
+    return table + "".join(f"<p>Note: {html.escape(note)}.</p>" for note in notes)
 
 
 def summary_html(caption: str, records: Mapping[str, Rollout]) -> str:
@@ -62,7 +64,7 @@ def summary_html(caption: str, records: Mapping[str, Rollout]) -> str:
     measures = list(dict.fromkeys(name for record in records.values() for name in ("reward", *record.regret)))
     heads = ["agent", *(name if name == "reward" else f"{name} regret" for name in measures)]
     rows = [[_name(agent, record), *_means(record, measures)] for agent, record in records.items()]
-    return table_html(caption, heads, rows)
+    return table_html(caption, heads, rows, remark_lines(records))
 
 
 def _name(agent: str, record: Rollout) -> str:
@@ -82,7 +84,7 @@ def record_html(record: Rollout) -> str:
         [name, _mean(found), *(f"{found[key]:.2f}" for key in ("median", "q10", "q90"))]
         for name, found in record.summary().items()
     ]
-    return table_html(f"{n_tasks} tasks of {steps} decisions: totals per task", heads, rows)
+    return table_html(f"{n_tasks} tasks of {steps} decisions: totals per task", heads, rows, record.remarks)
 
 
 def _mean(found: Mapping[str, float]) -> str:

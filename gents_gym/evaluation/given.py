@@ -63,7 +63,9 @@ def type_name(agent: Any) -> str:
 
 def _check_name(name: Any) -> str:
     if not isinstance(name, str) or not re.fullmatch(r"\w[\w .+-]*", name) or name in agent_ids():
-        raise InputError(f"an agent's name must be of letters, digits and ' _.+-', and no known id, got {name!r}")
+        raise InputError(
+            f"an agent's name must have only letters, digits and ' _.+-' and must not be a known id, got {name!r}"
+        )
     return name
 
 

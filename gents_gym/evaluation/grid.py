@@ -6,21 +6,24 @@ import json
 import platform
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from gymnasium.vector import VectorEnv
 
 import gents_gym
 from gents_gym.checks import InputError, TaskError, check_choice, check_flag, check_integer, check_memory
 from gents_gym.construct import make_agent, make_policy, parse_spec
 from gents_gym.evaluation.environments import make_envs
 from gents_gym.evaluation.given import Given
-from gents_gym.evaluation.rollout import check_randomised, check_verbs, own_tasks, task_info
+from gents_gym.evaluation.regret import make_oracle
+from gents_gym.evaluation.rollout import agent_remarks, check_randomised, check_verbs, own_tasks, task_info
 from gents_gym.evaluation.sources import code_hashes, commit
 from gents_gym.randomness import SPLITS
 from gents_gym.schema import positive, whole
-from gents_gym.types import Agent, Privileged, Resolves, Selective, TaskInfo
+from gents_gym.types import Agent, Privileged, Resolves, Selective, TaskInfo, Tasks
 
 FORMAT = "gents_gym.evaluation.1"
 # Packages whose versions may affect the results.
@@ -29,6 +32,7 @@ TRAINING_ROWS = 1000  # rows of each historical action
 LIMIT = 100_000  # limit on the cells of a run, and on tasks side by side
 Manifest = dict[str, Any]
 
+BY_AGENT = ("resolved", "remarks")  # parts of a manifest by environment and agent
 HASHES = {str: str}
 RUN = {
     "seed": whole,
@@ -50,6 +54,7 @@ MANIFEST = {  # as stored in files; earlier versions had no "resolved"
     "resolved?": {str: {str: str}},
     "privileged": [str],
     "left_out?": {str: [str]},
+    "remarks?": {str: {str: [str]}},  # by environment and agent
 }
 CELL = {
     "env": str,
@@ -130,7 +135,7 @@ def slug(text: str) -> str:
 
 
 def plan(config: EvaluationConfig, given: Mapping[str, Given] | None = None) -> Manifest:
-    """Return the manifest of an evaluation, or raise if ``config`` breaks a rule; nothing is played.
+    """Return the manifest of an evaluation; nothing is played. Raises if ``config`` breaks a rule.
 
     Args:
         config: What is played.
@@ -160,7 +165,14 @@ def plan(config: EvaluationConfig, given: Mapping[str, Given] | None = None) -> 
     if check_flag("propensities", config.propensities):
         for spec, agent in agents.items():
             check_randomised(agent, repr(spec))
-    infos = {env: first_info(env, config.split, config.seed) for env in config.env}
+    infos: dict[str, TaskInfo] = {}
+    remarks: dict[str, dict[str, list[str]]] = {}
+    for env in config.env:
+        with _first_task(env, config.split, config.seed) as (envs, info):
+            _check_oracle(env, own_tasks(envs), config.oracle)
+            infos[env] = info
+            found = {spec: list(agent_remarks(agent, info, envs)) for spec, agent in agents.items()}
+            remarks[env] = {spec: lines for spec, lines in found.items() if lines}
     for info in infos.values():
         _check_block(min(config.tasks, config.block), config.training_actions, info)
     for env, info in infos.items():
@@ -189,6 +201,7 @@ def plan(config: EvaluationConfig, given: Mapping[str, Given] | None = None) -> 
         },
         "resolved": {env: texts for env, texts in resolved.items() if texts},
         "privileged": [spec for spec, agent in agents.items() if isinstance(agent, Privileged)],
+        **({"remarks": {env: each for env, each in remarks.items() if each}} if any(remarks.values()) else {}),
     }
 
 
@@ -213,7 +226,7 @@ def merge(old: Manifest, new: Manifest, keep: Callable[[Cell], bool]) -> Manifes
     code = {**old.get("code", {}), **new["code"]}
     named = {*new["env"], *new["agents"]}
     kept = {spec: code[spec] for spec in code if spec in new["code"] or spec not in named}
-    resolved = {one: _resolved(old, new, one, asked, pairs) for one in env}
+    resolved, remarks = ({one: _by_agent(old, new, key, one, asked, pairs) for one in env} for key in BY_AGENT)
     privileged = {*(name for name in old["privileged"] if name not in new["agents"]), *new["privileged"]}
     return {
         **new,
@@ -223,16 +236,17 @@ def merge(old: Manifest, new: Manifest, keep: Callable[[Cell], bool]) -> Manifes
         "code": {spec: kept[spec] for spec in kept if spec in (*env, *agents, new["run"]["oracle"])},
         "resolved": {one: texts for one, texts in resolved.items() if texts},
         "privileged": [agent for agent in agents if agent in privileged],
+        **({"remarks": {one: each for one, each in remarks.items() if each}} if any(remarks.values()) else {}),
         **({"left_out": {one: names for one, names in left_out.items() if names}} if any(left_out.values()) else {}),
     }
 
 
-def _resolved(
-    old: Manifest, new: Manifest, env: str, asked: set[tuple[str, str]], pairs: set[tuple[str, str]]
-) -> dict[str, str]:
-    """Return the policy classes that agents fit in an environment: the old ones, unless they are requested again."""
-    before = {a: text for a, text in old.get("resolved", {}).get(env, {}).items() if (env, a) in pairs - asked}
-    return {**before, **new["resolved"].get(env, {})}
+def _by_agent(
+    old: Manifest, new: Manifest, key: str, env: str, asked: set[tuple[str, str]], pairs: set[tuple[str, str]]
+) -> dict[str, Any]:
+    """Return a manifest's entries by agent in an environment: the old ones, unless they are requested again."""
+    before = {a: entry for a, entry in old.get(key, {}).get(env, {}).items() if (env, a) in pairs - asked}
+    return {**before, **new.get(key, {}).get(env, {})}
 
 
 def _check_play(env: str, spec: str, agent: Agent, info: TaskInfo, propensities: bool) -> None:
@@ -273,17 +287,32 @@ def check_manifest(manifest: Manifest) -> None:
     if not env or not agents or len({*env}) < len(env) or len({*agents}) < len(agents):
         raise ValueError("env and agents must name something, each once")
     if manifest["weights"].keys() != {*agents}:
-        raise ValueError("weights must be of the agents")
+        raise ValueError("weights must name the agents")
     _check_size(len(env) * len(agents), manifest["tasks"], manifest["run"]["block"])
+
+
+@contextmanager
+def _first_task(env: str, split: str, seed: int) -> Iterator[tuple[VectorEnv[Any, Any, Any], TaskInfo]]:
+    """Yield an environment that plays the first task, and what an agent may know of it."""
+    with closing(make_envs(env, 1, split)) as envs:
+        observation, shown = envs.reset(seed=seed)
+        yield envs, task_info(envs, observation, shown, own_tasks(envs))
 
 
 def first_info(env: str, split: str, seed: int) -> TaskInfo:
     """Return what an agent may know of the first task; raise if it cannot be drawn."""
-    envs = make_envs(env, 1, split)
-    observation, shown = envs.reset(seed=seed)
-    info = task_info(envs, observation, shown, own_tasks(envs))
-    envs.close()
-    return info
+    with _first_task(env, split, seed) as (_, info):
+        return info
+
+
+def _check_oracle(env: str, tasks: Tasks | None, oracle: str | None) -> None:
+    """Raise unless regret can be measured against the requested oracle, or the environment's own."""
+    try:
+        if tasks is not None:
+            make_oracle(tasks, oracle)
+    except InputError as error:
+        whose = "its own oracle" if oracle is None else f"the oracle {oracle!r}"
+        raise InputError(f"env {env!r} cannot be measured against {whose}: {error}") from error
 
 
 def resolved_policy(env: str, spec: str, agent: Agent, info: TaskInfo, named: bool = True) -> str | None:

@@ -68,6 +68,15 @@ def poor_yardstick(records: Records) -> str | None:
     )
 
 
+def remark_lines(records: Records) -> list[str]:
+    """Return the records' remarks, each once, behind the agents that it is about."""
+    agents: dict[str, list[str]] = {}
+    for agent, record in records.items():
+        for remark in record.remarks:
+            agents.setdefault(remark, []).append(agent)
+    return [f"{', '.join(names)}: {remark}" for remark, names in agents.items()]
+
+
 def _is_negative(values: np.ndarray) -> bool:
     """Return whether Student's confidence interval for the mean lies below zero."""
     if len(values) < 2:

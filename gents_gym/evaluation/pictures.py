@@ -84,7 +84,7 @@ def agent_looks(records: Records) -> dict[str, Look]:
 
 
 def choose_measures(records: Records, regrets: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the measures to draw, or raise if there is nothing to draw or a regret is not known."""
+    """Return the measures to draw. Raises if there is nothing to draw or a regret is not known."""
     if not records:
         raise InputError("records must hold an agent that has played all its tasks, got none: nothing to draw")
     known = measures(records)

@@ -32,7 +32,17 @@ from gents_gym.evaluation.environments import check_observations, make_envs
 from gents_gym.evaluation.regret import oracle_actions, regret
 from gents_gym.likelihoods import BERNOULLI
 from gents_gym.randomness import stream
-from gents_gym.types import Agent, LateAgent, PolicyClass, Privileged, RandomisedAgent, TaskInfo, Tasks, identity
+from gents_gym.types import (
+    Agent,
+    ChoosesModel,
+    LateAgent,
+    PolicyClass,
+    Privileged,
+    RandomisedAgent,
+    TaskInfo,
+    Tasks,
+    identity,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +67,7 @@ class Rollout:
     tasks: tuple[str, ...] = ()  # identifies the tasks: the sha256 of each block, or its stream if there are no tables
     # Probabilities of the played actions, (B, T), if requested; NaN after the end.
     propensities: np.ndarray | None = None
+    remarks: tuple[str, ...] = ()  # what a reader should know about the agent's model
 
     def cumulative(self, name: str) -> np.ndarray:
         """Return a regret ("oracle", "expected", "best") or "reward" summed up to each step, (B, T)."""
@@ -105,7 +116,9 @@ class Rollout:
     def __repr__(self) -> str:
         means = ", ".join(f"{name} {found['mean']:.1f}" for name, found in self.summary().items())
         known = ", privileged" if self.privileged else ""
-        return f"Rollout({len(self.actions)} tasks of {self.actions.shape[1]} decisions{known}; per task: {means})"
+        notes = "".join(f"; {remark}" for remark in self.remarks)
+        size = f"{len(self.actions)} tasks of {self.actions.shape[1]} decisions"
+        return f"Rollout({size}{known}; per task: {means}{notes})"
 
     def _repr_html_(self) -> str:
         from gents_gym.evaluation.frames import record_html  # not needed to play
@@ -151,6 +164,7 @@ def join(parts: Sequence[Rollout]) -> Rollout:
         sum(part.seconds for part in parts),
         tuple(block for part in parts for block in part.tasks),
         np.concatenate(propensities) if len(propensities) == len(parts) else None,
+        tuple(dict.fromkeys(remark for part in parts for remark in part.remarks)),
     )
 
 
@@ -228,7 +242,7 @@ def _rollout(
         chosen = tasks.oracle if oracle is None else oracle
         # A wrong one is reported before anything is played.
         get_policy("oracle", chosen, tasks.reward_fn, tasks.likelihood)
-    privileged = isinstance(agent, Privileged)
+    privileged, named = isinstance(agent, Privileged), agent
     if isinstance(agent, Privileged):
         if tasks is None:
             raise InputError(f"agent {agent!r} needs the tasks' tables, and {envs!r} has none")
@@ -240,7 +254,21 @@ def _rollout(
     actions, rewards, told = _play(envs, agent, info, observation, max_steps, on_step, clock, propensities)
     found = {} if tasks is None else regret(tasks, actions, _best_fit(tasks, oracle))
     which = f"seed {seed}" if tasks is None else tasks.content_hash
-    return Rollout(actions, rewards, found, indices, privileged, clock.seconds, (which,), told)
+    remarks = agent_remarks(named, info, envs)
+    return Rollout(actions, rewards, found, indices, privileged, clock.seconds, (which,), told, remarks)
+
+
+def agent_remarks(agent: Agent, info: TaskInfo, envs: VectorEnv[Any, Any, Any]) -> tuple[str, ...]:
+    """Return what a reader should know about the model that an agent plays in an environment, in a line each."""
+    model = agent.model_for(info) if isinstance(agent, ChoosesModel) else getattr(agent, "model", None)
+    return () if model is None else remarks_on(model, info, envs)
+
+
+def remarks_on(model: Any, info: TaskInfo, envs: VectorEnv[Any, Any, Any]) -> tuple[str, ...]:
+    """Return what a reader should know about a model that is played in an environment, in a line each."""
+    from gents_gym.models.remarks import model_remarks  # torch; an agent with a model has loaded it already
+
+    return model_remarks(model, info, getattr(envs.unwrapped, "distribution", None))
 
 
 def _make_envs(env: str, tasks: int | None, indices: Sequence[int] | None) -> VectorEnv[Any, Any, Any]:
@@ -368,7 +396,7 @@ def check_randomised(agent: Agent, name: str) -> None:
 
 
 def played_probabilities(probabilities: Any, action: np.ndarray, n_actions: int) -> np.ndarray:
-    """Return the probabilities of the played actions (B,), or raise unless the rows of (B, A) are distributions."""
+    """Check that the rows of (B, A) are distributions; return the probabilities of the played actions (B,)."""
     name, shape = "what the agent's probabilities returns", (len(action), n_actions)
     chances = check_array(name, probabilities, "(B, A)", shape, np.float64, per_task=1)
     wrong = (chances < 0).any(axis=1) | (np.abs(chances.sum(axis=1) - 1) > SUM_TOLERANCE)

@@ -38,7 +38,7 @@ def json_bytes(value: Mapping[str, Any]) -> bytes:
 
 
 def read_json(path: Path, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object that :func:`json_bytes` wrote, or raise unless it is whole and matches the schema."""
+    """Return an object that :func:`json_bytes` wrote. Raises if it is damaged or does not match the schema."""
     try:
         data = read_file(path)
         value: dict[str, Any] = json.loads(data)
@@ -61,7 +61,7 @@ def table_bytes(table: pa.Table, label: Mapping[str, Any]) -> bytes:
 
 
 def read_table(path: Path) -> tuple[pa.Table, dict[str, Any]]:
-    """Return a table that :func:`table_bytes` wrote and its label, or raise if it is not whole."""
+    """Return a table that :func:`table_bytes` wrote, and its label. Raises if the file is damaged."""
     try:
         table = read_parquet(read_file(path))
         label = json.loads(table.schema.metadata[LABEL])
@@ -94,7 +94,7 @@ def foreign(path: Path) -> InputError:
 
 
 def read_exactly(path: Path) -> dict[str, Any]:
-    """Return a Parquet file's label, or raise unless every byte is as this version writes it."""
+    """Return a Parquet file's label. Raises if any byte differs from what this version writes."""
     table, label = read_table(path)
     if table_bytes(table, label) != read_file(path):
         raise foreign(path)

@@ -192,7 +192,7 @@ def write_cell(out: Path, cell: Cell, data: bytes, seconds: float) -> None:
 
 
 def write_made(path: Path, data: bytes) -> None:
-    """Write a file of the folder whole, or raise with advice."""
+    """Write a file of the folder whole. If that fails, the error says what to do."""
     try:
         write_whole(path, data)
     except OSError as error:
@@ -206,7 +206,7 @@ def is_done(out: Path, cell: Cell) -> bool:
 
 
 def _read_cell(path: Path) -> tuple[Cell, pa.Table, str | None]:
-    """Return what a cell's file holds, or raise unless all of it is as :func:`cell_bytes` writes it."""
+    """Return what a cell's file holds. Raises if it differs from what :func:`cell_bytes` writes."""
     table, label = read_table(path)
     try:
         check_schema(label, LABEL)
@@ -386,5 +386,6 @@ def _load(out: Path, manifest: Manifest) -> tuple[Evaluation, list[pa.Table]]:
             tables.append(table)
     records: dict[str, dict[str, Rollout]] = {}
     for (env, agent), pieces in parts.items():
-        records.setdefault(env, {})[agent] = join(pieces)
+        remarks = tuple(manifest.get("remarks", {}).get(env, {}).get(agent, ()))
+        records.setdefault(env, {})[agent] = replace(join(pieces), remarks=remarks)
     return Evaluation(manifest, records, hashes, missing), tables

@@ -20,7 +20,7 @@ DIGITS = 4  # decimals of the numbers on the page
 
 
 def check_page(out: str | Path) -> Path:
-    """Return ``out`` as a path, or raise unless it is new in a folder that exists, or an inspection's page."""
+    """Check that ``out`` is an inspection's page, or new in a folder that exists; return it as a path."""
     path = check_target("out", out)
     if not path.parent.is_dir():
         raise InputError(f"out must lie in a folder that exists, got '{path}'")
@@ -50,6 +50,7 @@ def page_data(found: Inspection) -> dict[str, Any]:
         "agent": found.agent,
         "privileged": found.privileged,
         "model": found.model,
+        "remarks": found.remarks,
         "policy": found.policy,
         "label": found.label,
         "seed": found.seed,

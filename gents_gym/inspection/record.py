@@ -18,7 +18,7 @@ from gents_gym.agents.on_model import BeliefHolder
 from gents_gym.checks import InputError, check_flag, check_integer
 from gents_gym.construct import make_agent
 from gents_gym.evaluation.environments import make_envs
-from gents_gym.evaluation.rollout import own_tasks, rollout, task_info
+from gents_gym.evaluation.rollout import own_tasks, remarks_on, rollout, task_info
 from gents_gym.inspection.reasons import Reason, Twin, make_twin
 from gents_gym.randomness import stream
 from gents_gym.types import Agent, Completion, Privileged, Resolves, Selective, TaskInfo, Tasks
@@ -63,6 +63,7 @@ class Inspection:
     truth: bool  # whether the page shows what no agent may know
     dims: tuple[int, int] | None  # context entries of the map; None: contexts have one
     axes: np.ndarray | None  # the places along them, (2, G)
+    remarks: tuple[str, ...] = ()  # what a reader should know about the model
     steps: list[Step] = field(default_factory=list)
 
     @property
@@ -119,12 +120,13 @@ def inspect_task(
         if isinstance(second, Selective):
             second.check(info)
         held = BeliefHolder(shown_model, info, [stream(seed, "inspection", task)])
+        remarks = remarks_on(shown_model, info, envs)
         record = rollout(envs, playing, seed, indices=[task], max_steps=n_steps, on_step=on_step)
     policy = second.resolve(info) if isinstance(second, Resolves) else ""
     twin = make_twin(second, info, [stream(seed, "agent", task)])
     found = Inspection(
         env, agent, str(shown_model), seed, task, info, tasks, record.privileged, policy, twin.label,
-        record.actions[0], record.rewards[0], truth, *axes,
+        record.actions[0], record.rewards[0], truth, *axes, remarks,
     )  # fmt: skip
     for t in range(n_steps):
         found.steps.append(_record(found, held, twin, t, draws))
@@ -134,7 +136,7 @@ def inspect_task(
 
 
 def find_model(spec: str, agent: Agent, model: str | None) -> Any:
-    """Return the named model or the agent's own, or raise if there is none."""
+    """Return the named model or the agent's own. Raises if there is none."""
     found = getattr(agent, "model", None) if model is None else model
     if found is None:
         raise InputError(
@@ -144,7 +146,7 @@ def find_model(spec: str, agent: Agent, model: str | None) -> Any:
 
 
 def check_steps(steps: int | None, horizon: int) -> int:
-    """Return the number of decisions, or raise unless the task has so many."""
+    """Return the number of decisions. Raises if the task has fewer."""
     if steps is None:
         return min(STEPS, horizon)
     if check_integer("steps", steps, 1) > horizon:

@@ -1,5 +1,6 @@
 """One agent in use: decisions as they are asked for, outcomes as they arrive, everything on disk."""
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,9 +20,11 @@ from gents_gym.live.streams import Setting, Stream
 from gents_gym.logs.encoding import Encoding, encode_one
 from gents_gym.models.load import UNTRAINED, check_model_name, resolve_model
 from gents_gym.models.notes import read_columns, read_notes
+from gents_gym.models.remarks import model_remarks
 from gents_gym.specs import parse_spec
 from gents_gym.types import Model, RewardFn, TaskInfo, identity
 
+LOGGER = logging.getLogger("gents_gym")
 MAIN = "main"  # the stream that is meant if none is named
 
 
@@ -59,7 +62,8 @@ class Live:
         Args:
             store: The SQLite file; it is made if it does not exist.
             agent: An agent on a model, with its options: "ts-gen(m=64)", "greedy", "bayes-ucb(discount=0.999)".
-            model: The model, its id, its preset or its folder.
+            model: The model, its id, its preset or its folder. A preset chooses a bundled model by its sizes alone,
+                and a line in the log of the logger "gents_gym" says which.
             seed: Where the agent's random numbers come from, with the stream and the number of a decision.
             window: Rows of decisions that policies are fitted to, the latest; what a model has learned stays.
             snapshot_every: Decisions of a stream after which its state is kept; None: only by :meth:`snapshot`.
@@ -81,6 +85,7 @@ class Live:
         self._encoding = Encoding.from_json(columns) if columns else None
         self._every = None if snapshot_every is None else check_integer("snapshot_every", snapshot_every, 1)
         self._setting: Setting | None = None
+        self._remarks: tuple[str, ...] = ()  # on the model, once it is known
         self._streams: dict[str, Stream] = {}
         self._store = Store(store)
         try:
@@ -96,12 +101,12 @@ class Live:
             self._store.set_facts(self._given)
         for name, value in self._given.items():
             if facts.get(name, value) != value:
-                raise InputError(f"store must be of {name} {value!r}, got '{self._store.path}' of {facts[name]!r}")
+                raise InputError(f"store must have {name} {value!r}, got '{self._store.path}' with {facts[name]!r}")
         if "model" in facts:
             self._setting = self._make_setting(facts["action_dim"], facts["context_dim"])
 
     def _make_setting(self, action_dim: int, context_dim: int) -> Setting:
-        """Return what streams share, with the model for these sizes, or raise unless it is the store's."""
+        """Return what streams share, with the model for these sizes. Raises if the store has another model."""
         model = self._find_model(action_dim, context_dim)
         if self._store.facts().get("model", own := fingerprint(model)) != own:
             rule = "model must be the one that the store was begun with"
@@ -111,7 +116,12 @@ class Live:
 
     def _find_model(self, action_dim: int, context_dim: int) -> Model:
         features = np.zeros((1, 1, action_dim), np.float32)
-        return resolve_model(self._model, TaskInfo(features, 1, context_dim, likelihood=self._likelihood))
+        info = TaskInfo(features, 1, context_dim, likelihood=self._likelihood)
+        found = resolve_model(self._model, info)
+        self._remarks = model_remarks(self._model, info)
+        for remark in self._remarks:
+            LOGGER.warning("Live('%s'): %s", self._store.path, remark)
+        return found
 
     def add(self, action: str, features: Any = None, *, text: str | None = None, stream: str = MAIN) -> None:
         """Let an action be played from now on, with the model's prior for its features.
@@ -140,7 +150,7 @@ class Live:
             self._happen(one, "add", action=action, vector=pack(vector, np.float32), text=text)
 
     def retire(self, action: str, *, stream: str = MAIN) -> None:
-        """Never play an action again; outcomes of its decisions are still learned from."""
+        """Never play an action again; late outcomes of its decisions still count."""
         with self._lock:
             one = self._stream(stream)
             if not one.live[self._number(one, action)]:
@@ -212,6 +222,10 @@ class Live:
         with self._lock:
             self._store.close()
 
+    def __repr__(self) -> str:
+        notes = "".join(f"; {remark}" for remark in self._remarks)
+        return f"Live('{self._store.path}', {self._given['agent']}, model {self._model!r}{notes})"
+
     def __enter__(self) -> Self:
         """Return itself."""
         return self
@@ -273,7 +287,7 @@ class Live:
         return stream.actions[action]
 
     def _mask(self, stream: Stream, available: Any) -> np.ndarray:
-        """Return which actions can be played, (A,), or raise if there are none."""
+        """Return which actions can be played, (A,). Raises if there are none."""
         mask = stream.live.copy()
         if available is not None:
             if isinstance(available, str) or not isinstance(available, Iterable):
@@ -289,10 +303,10 @@ class Live:
 
 
 def _check_agent(agent: Any) -> str:
-    """Return an agent's spec, or raise unless it is one on a model, which is named apart."""
+    """Check that an agent acts on a model, and does not name it; return its spec."""
     name, options = parse_spec(check_type("agent", agent, str))
     if "model" not in agent_options(name):
-        raise InputError(f"agent must be one on a model for live use, got {agent!r}")
+        raise InputError(f"agent must act on a model for live use, as ts-gen does, got {agent!r}")
     if "model" in options:
         raise InputError(f"agent must be given without its model, which is an argument of its own, got {agent!r}")
     if name == "auto":
@@ -307,9 +321,11 @@ def _check_agent(agent: Any) -> str:
 
 
 def _check_model(model: Any) -> Any:
-    """Return the model or what names it, or raise unless it is known; weights are read at the first decision."""
+    """Check that a model, or what names it, is known; return it. Weights are read at the first decision."""
     if model == "exact":
-        raise InputError("model must be learned for live use, got 'exact', which knows the truth of simulated tasks")
+        raise InputError(
+            "model must be a trained one for live use, got 'exact', which knows the truth of simulated tasks"
+        )
     check_model_name(model)
     return model
 

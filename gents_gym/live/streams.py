@@ -155,7 +155,7 @@ class Stream:
         return self._present
 
     def _make_agent(self, present: Present) -> Present:
-        """Make the agent that plays with it, or raise unless its ``act`` takes the available actions."""
+        """Make the agent that plays with it. Raises if its ``act`` does not take the available actions."""
         agent = make_agent(self.shared.agent, model=present)
         if not _takes_available(agent.act):
             raise InputError(f"agent must have act(context, available) for live use, got {self.shared.agent!r}")

@@ -59,7 +59,7 @@ class Encoding:
 
     @classmethod
     def from_json(cls, value: Any) -> "Encoding":
-        """Return what :meth:`to_json` wrote, or raise; a name alone is a number's."""
+        """Return what :meth:`to_json` wrote; a name alone is a number's. Raises if it is something else."""
         try:
             return cls(*(tuple(_column(one) for one in value[role]) for role in ("contexts", "action_features")))
         except (KeyError, TypeError, AttributeError) as error:
@@ -129,7 +129,7 @@ def is_number(values: pa.ChunkedArray) -> bool:
 
 
 def numbers(table: LogTable, name: str) -> np.ndarray:
-    """Return a column of numbers, (rows,) float64, or raise unless they are finite."""
+    """Check that a column has finite numbers; return it, (rows,) float64."""
     values = table.column(name)
     if not is_number(values):
         raise InputError(f"column {name!r} of {table.name} must hold numbers, got {table.first_odd(name, float)}")
@@ -172,7 +172,7 @@ def _encode(table: LogTable, name: str, known: Column | None) -> tuple[Column, n
 
 
 def _levels(table: LogTable, name: str, values: pa.ChunkedArray) -> tuple[str, ...]:
-    """Return the levels of a category in order, or raise if there are so many that it is a text."""
+    """Return the levels of a category in order. Raises if there are so many that it is a text."""
     found = pc.unique(values).to_pylist()
     if len(found) > MOST_LEVELS or (len(found) > FEW_LEVELS and 2 * len(found) > len(values)):
         rule = f"column {name!r} of {table.name} must hold numbers or at most {MOST_LEVELS} categories"

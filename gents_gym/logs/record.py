@@ -143,7 +143,7 @@ def read_logs(
         likelihood,  # type: ignore[arg-type]
         Encoding(columns, feature_columns),
         found,
-        table.name.strip("'"),
+        table.name[1:-1] if table.name.startswith("'") else table.name,  # a file's has quotes
     )
     return logs if found.time is None else _sort(logs, read_times(table, found.time))
 
@@ -236,7 +236,7 @@ def _propensities(
 
 
 def read_propensities(table: LogTable, column: str) -> np.ndarray:
-    """Return a column of probabilities, (rows,), or raise unless they lie in (0, 1]."""
+    """Check that a column has probabilities in (0, 1]; return it, (rows,)."""
     values = numbers(table, column)
     check_propensities(f"column {column!r} of {table.name}", values, lambda row: table.where(np.array([row])))
     return values

@@ -57,7 +57,7 @@ class Found:
 
 
 def find_columns(roles: Roles, columns: Sequence[str], features_from: Sequence[str] | None = None) -> Found:
-    """Return the columns that play each role, or raise if one is missing or plays two.
+    """Return the columns that play each role. Raises if one is missing or plays two.
 
     Args:
         roles: The names.

@@ -79,7 +79,7 @@ def _recur(picks: np.ndarray, alpha: float, rng: np.random.Generator) -> np.ndar
 
 
 def read_banks(model: Any, name: Any, contexts: str | float | None) -> Banks:
-    """Return the banks that a model keeps, or raise unless it keeps actions and contexts.
+    """Return the banks that a model keeps. Raises if it keeps no actions or no contexts.
 
     Args:
         model: The model.

@@ -503,7 +503,7 @@ def check_state(verb: str, state: Any, size: int) -> None:
 
 
 def check_columns(actions: Any, n_tasks: int, n_actions: int) -> np.ndarray:
-    """Return ``actions`` (B, n), or raise unless they are different actions of each task, at least one."""
+    """Check that ``actions`` (B, n) are different actions of each task, at least one; return them."""
     try:
         actions = np.asarray(actions)
     except ValueError:  # a ragged list
@@ -521,7 +521,7 @@ def check_columns(actions: Any, n_tasks: int, n_actions: int) -> np.ndarray:
 
 
 def check_tasks(tasks: Any, n_tasks: int) -> np.ndarray:
-    """Return ``tasks`` (n,), or raise unless they are indices of the B tasks, at least one."""
+    """Check that ``tasks`` (n,) are indices of the B tasks, at least one; return them."""
     tasks = np.asarray(tasks)
     if tasks.ndim != 1 or tasks.dtype.kind not in "iu" or not len(tasks):
         raise InputError(f"tasks must be whole numbers of shape (n,), at least one, got {tasks.dtype}{tasks.shape}")

@@ -125,7 +125,7 @@ def save_network(network: ActionNetwork, folder: Path, files: dict[str, bytes] |
 
 
 def load_network(path: str | Path) -> ActionNetwork:
-    """Return the network in a folder of ``gents-gym distill``, or raise unless it is whole."""
+    """Return the network in a folder of ``gents-gym distill``. Raises if the folder is damaged."""
     folder = as_path("path", path)
     value = _read_config(folder / CONFIG)
     network = ActionNetwork(DistilledConfig(**value["config"]))

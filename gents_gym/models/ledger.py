@@ -69,7 +69,7 @@ class Ledger:
         return self._map(contexts)
 
     def check_contexts(self, contexts: np.ndarray) -> np.ndarray:
-        """Return contexts (B, C, D), or raise unless they have that shape; (B, D) becomes (B, 1, D)."""
+        """Check that contexts are (B, C, D) or (B, D); return them as (B, C, D), with C = 1 for the latter."""
         return check_contexts(contexts, len(self.contexts), self.contexts.shape[2])
 
     def end(self, rows: int | None) -> int:
@@ -171,7 +171,7 @@ class Ledger:
             raise InputError(f"act must be called at most {self.time} times, the horizon, got one more")
 
     def _cells(self, task: np.ndarray, decision: np.ndarray) -> np.ndarray:
-        """Return an index for each cell of the table, (n,), or raise unless its decision was made."""
+        """Check that decisions were made; return the index of each cell of the table, (n,)."""
         n_tasks = len(self.seen)
         try:
             return np.ravel_multi_index((task, decision), (n_tasks, self.time))

@@ -70,7 +70,7 @@ def model_folders(name: str | Path) -> list[Path]:
         return [WEIGHTS / id for id in bundled_family(str(name))]
     folder = WEIGHTS / str(name) if str(name) in bundled else as_path("model", name)
     if not folder.is_dir():
-        check_choice("model, and no folder:", str(name), [*registry.PRESETS, *bundled, *PUBLISHED, UNTRAINED])
+        check_choice("model or folder", str(name), [*registry.PRESETS, *bundled, *PUBLISHED, UNTRAINED])
     return [folder]
 
 
@@ -218,7 +218,7 @@ def from_pretrained(folder: Path, kind: type[SequenceModel] | str | None = None)
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Return the content of the config.json in a model's folder, or raise unless all of it is as models are saved."""
+    """Return the content of the config.json in a model's folder. Raises if it is damaged or no model's."""
     try:
         data = read_file(path)
         config = json.loads(data)
@@ -238,7 +238,7 @@ def _model_class(named: Any, kind: type[SequenceModel] | str | None, path: Path)
     """Return the class of a model's folder: a registered kind, or the one that the caller names."""
     if kind is None:
         if named not in registry.MODELS and named not in (known := model_kinds()):
-            rule = f"'{path}' must be of a registered kind ({', '.join(sorted(known))}), got {named!r}"
+            rule = f"'{path}' must have a registered kind ({', '.join(sorted(known))}), got {named!r}"
             raise InputError(f"{rule}: name its class, as load_model(folder, kind=Class) or module:Class(folder=...)")
         return model_class(named)
     found = model_class(kind) if isinstance(kind, str) else check_model_class(kind)
@@ -255,7 +255,7 @@ def model_class(kind: str) -> type[SequenceModel]:
 
 
 def check_model_class(found: Any) -> type[SequenceModel]:
-    """Return ``found``, or raise unless it is a class of trainable models."""
+    """Check that ``found`` is a class of trainable models; return it."""
     if not isinstance(found, type) or not issubclass(found, SequenceModel):
         raise InputError(f"a kind of model must be a subclass of gents_gym.SequenceModel, got {found!r}")
     return found

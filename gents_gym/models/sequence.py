@@ -137,11 +137,11 @@ class SequenceModel(nn.Module, ABC):
     def check_space(self, space: str | None) -> None:
         """Raise unless the model was trained on embeddings of ``space``; None: it is not known."""
         if self.space is not None and space is not None and space != self.space:
-            rule = f"action_features must be of the space {self.space!r} for this model, got {space!r}"
+            rule = f"action_features must come from the space {self.space!r} for this model, got {space!r}"
             raise InputError(f"{rule}: train a model on this corpus, or prepare the corpus in that space (--space)")
 
     def scale_features(self, action_features: Tensor) -> Tensor:
-        """Return the action features in the model's units, or raise unless they have the model's size."""
+        """Check that action features have the model's size; return them in the model's units."""
         if action_features.ndim != 2 or action_features.shape[1] != self.config.action_dim:
             wanted, got = f"(N, {self.config.action_dim})", tuple(action_features.shape)
             cure = "choose a model of this environment, or train one (gents-gym train --env)"
@@ -149,7 +149,7 @@ class SequenceModel(nn.Module, ABC):
         return (action_features - self.action_scaling[0]) * self.action_scaling[1]
 
     def scale_contexts(self, contexts: Tensor) -> Tensor:
-        """Return the contexts in the model's units, or raise unless they have the model's size."""
+        """Check that contexts have the model's size; return them in the model's units."""
         if contexts.shape[-1] != self.config.context_dim:
             wanted, got = self.config.context_dim, contexts.shape[-1]
             raise InputError(f"contexts must have {wanted} entries for this model, got {got}")
@@ -186,7 +186,7 @@ class SequenceModel(nn.Module, ABC):
         return torch.zeros(sizes[name])
 
     def load_tensors(self, path: Path, sha256: str | None = None) -> None:
-        """Load the tensors of a safetensors file, or raise unless they are exactly those of the model.
+        """Load the tensors of a safetensors file. Raises if they are not exactly those of the model.
 
         Args:
             path: The file.

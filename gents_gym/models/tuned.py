@@ -57,7 +57,7 @@ def tuned_path(place: str | Path) -> Path:
 
 
 def read_tuned(path: Path) -> dict[str, Any]:
-    """Return the content of a tuned file, or raise unless all of it is as :func:`write_tuned` writes it."""
+    """Return the content of a tuned file. Raises if it differs from what :func:`write_tuned` writes."""
     try:
         data = read_file(path)
         value: dict[str, Any] = json.loads(data)
@@ -142,7 +142,7 @@ def tuned_files(model: str | Path, path: Path | None) -> list[Path]:
 def tuned_entry(
     path: Path | None, folder: Path, model: SequenceModel, info: TaskInfo, horizon: int | None, contexts: Law
 ) -> Entry:
-    """Return the entry for tasks described by ``info``, or raise unless the file belongs to the model.
+    """Return the entry for tasks described by ``info``. Raises if the file belongs to another model.
 
     Args:
         path: The tuned file; None: the one in the model's folder.

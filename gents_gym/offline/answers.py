@@ -1,7 +1,7 @@
 """Answers to what other agents would have earned: every estimate that a log allows, with its lift over the log."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from gents_gym.checks import InputError, check_integer, need
 from gents_gym.construct import agent_options, make_agent, parse_spec
 from gents_gym.logs.record import Logs
+from gents_gym.models.remarks import model_remarks
 from gents_gym.offline.config import OfflineConfig
 from gents_gym.offline.estimators import Estimate, doubly_robust, interval, ips, mean, pool, snips
 from gents_gym.offline.imagined import Imagination, logged_value, play_imagined, read_stream
@@ -39,6 +40,7 @@ class Answers:
     model: str | None = None
     trained_on: bool = False  # whether the model learned from rows that evaluate
     on_model: frozenset[str] = frozenset()  # agents that use the model
+    remarks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by agent, on its model
 
     def __repr__(self) -> str:
         """Return a line without arrays."""
@@ -126,8 +128,7 @@ def evaluate_offline(
     streams = split_streams(logs)
     for stream in streams:
         check_integer("the number of actions of a task", len(stream.action_features), 2)
-    for name, make in makers.items():
-        _check_playable(name, make(), streams[0])
+    remarks = {name: _check_playable(name, make(), streams[0]) for name, make in makers.items()}
     numbered = [] if model is None else list(enumerate(streams))
     reads = [read_stream(model, one, random_stream(config.seed, "offline model", i)) for i, one in numbered]
     tables = [read.draw(config.tables) for read in reads] if config.tables else []
@@ -144,7 +145,7 @@ def evaluate_offline(
             overlaps[name] = overlap
     label = str(model) if isinstance(model, str | Path) else None if model is None else type(model).__name__
     using = frozenset(name for name, agent in named.items() if _uses(agent, model))
-    return Answers(logs, config, logged, imagined, tuple(answers), overlaps, label, trained_on, using)
+    return Answers(logs, config, logged, imagined, tuple(answers), overlaps, label, trained_on, using, remarks)
 
 
 def _first_row(logs: Logs, last: float) -> int:
@@ -171,10 +172,12 @@ def _uses(spec: str | Agent, model: Any) -> bool:
     return "model" in agent_options(name) and str(given.get("model", model)) == str(model)
 
 
-def _check_playable(name: str, agent: Agent, stream: Stream) -> None:
+def _check_playable(name: str, agent: Agent, stream: Stream) -> tuple[str, ...]:
+    """Return remarks on the model of an agent; raise if the agent cannot play a log."""
     if isinstance(agent, Privileged):
         raise InputError(f"agent {name!r} needs the tables of tasks, and a log has none")
     agent.reset(stream.info, [np.random.default_rng(0)])
+    return model_remarks(getattr(agent, "model", None), stream.info)
 
 
 def _answer(

@@ -33,20 +33,24 @@ class Overlap:
         """Whether weighted rows are enough for a conclusion."""
         return self.effective >= LEAST
 
-    def warnings(self) -> list[str]:
-        """Return what speaks against the estimates that divide by propensities, a sentence each."""
-        found = []
+    def faults(self) -> dict[str, str]:
+        """Return what speaks against the estimates that divide by propensities, and how much of it there is."""
+        found = {}
         if not self.enough:
-            found.append(f"only {self.effective:.0f} of {self.rows} rows count by effective sample size")
+            found["few rows count by effective sample size"] = f"{self.effective:.0f} of {self.rows}"
         if self.largest > LARGEST:
-            found.append(f"one row has {100 * self.largest:.0f} % of all weight")
+            found["one row has much of all weight"] = f"{100 * self.largest:.0f} %"
         if abs(self.weight - 1) > DEVIATIONS * self.error:
-            found.append(f"weights average {self.weight:.2g} instead of 1, so the propensities cannot be right")
+            found["weights do not average 1, so the propensities cannot be right"] = f"{self.weight:.2g}"
         if self.accepted < LEAST:
-            found.append(f"replay accepted only {self.accepted:.0f} rows")
+            found["replay accepted few rows"] = f"{self.accepted:.0f}"
         if self.rare > RARE:
-            found.append(f"{100 * self.rare:.0f} % of its plays are of actions with fewer than {FEW_ROWS} logged rows")
+            found[f"many plays are of actions with fewer than {FEW_ROWS} logged rows"] = f"{100 * self.rare:.0f} %"
         return found
+
+    def warnings(self) -> list[str]:
+        """Return what speaks against the estimates that divide by propensities, a line each."""
+        return [f"{fault}: {amount}" for fault, amount in self.faults().items()]
 
 
 def measure_overlap(plays: Sequence[Played], logs: Logs) -> Overlap:

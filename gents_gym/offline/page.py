@@ -1,8 +1,10 @@
 """The report of off-policy answers: one page that is read offline, and the table as CSV."""
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from gents_gym.files import new_folder, write_whole
@@ -15,6 +17,22 @@ DEVIATIONS = 3.0  # standard errors between what is imagined of the logged polic
 HEADS = ("agent", "method", "value", "95 % interval", "lift over the log", "95 % interval", "decisions")
 
 TITLE = "Off-policy answers"
+STYLE = """
+#answers { width: 100%; max-width: 800px; }
+#answers th { white-space: normal; overflow-wrap: anywhere; }
+#answers td { border: 0; padding: 2px 7px; white-space: normal; vertical-align: baseline; }
+#answers td:first-child { padding-left: 18px; }
+#answers tbody th { padding-top: 10px; font-weight: 600; text-align: left; }
+#answers small { white-space: nowrap; color: var(--muted); }
+li, .warning { overflow-wrap: anywhere; }
+@media (max-width: 640px) {
+  #answers { font-size: 0.8rem; }
+  #answers th, #answers td, #answers td:first-child { padding-left: 3px; padding-right: 3px; }
+  #answers thead th { overflow-wrap: normal; }
+  #answers small { display: block; }
+  ul { padding-left: 22px; }
+}
+"""
 IMAGINED = "logged policy, imagined"  # what lifts of imagined values are over
 
 
@@ -46,7 +64,8 @@ def conclusions(found: Answers) -> list[str]:
 
 def warnings(found: Answers) -> list[str]:
     """Return what speaks against the answers: agents with little overlap, and a model that misjudges the log."""
-    said = [f"{agent}: {text}." for agent, overlap in found.overlaps.items() for text in overlap.warnings()]
+    said = _grouped({agent: overlap.faults() for agent, overlap in found.overlaps.items()})
+    said += [f"{agent}: {remark}." for agent, remarks in found.remarks.items() for remark in remarks]
     imagined = found.imagined_logged
     if imagined is not None:
         error = (imagined.error**2 + found.logged.error**2) ** 0.5
@@ -56,6 +75,20 @@ def warnings(found: Answers) -> list[str]:
                 f"{found.logged.value:.4f}: what it imagines of agents is off by as much."
             )
     return said
+
+
+def _grouped(faults: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return a line for each fault, with its amounts and the agents that have it."""
+    kinds = dict.fromkeys(fault for each in faults.values() for fault in each)
+    lines = []
+    for kind in kinds:
+        agents: dict[str, list[str]] = {}
+        for agent, each in faults.items():
+            if kind in each:
+                agents.setdefault(each[kind], []).append(agent)
+        amounts = "; ".join(f"{amount} for {', '.join(names)}" for amount, names in agents.items())
+        lines.append(f"{kind[:1].upper()}{kind[1:]}: {amounts}.")
+    return lines
 
 
 def limits(found: Answers) -> list[str]:
@@ -77,7 +110,6 @@ def page(found: Answers) -> str:
     used = [method for method in METHODS if any(answer.method == method for answer in found.answers)]
     model = "" if found.model is None else f"; model {found.model}"
     title = f"{found.logs.name}: {len(found.logs)} rows, {len(found.logs.action_ids)} actions{model}"
-    rows = [_row("th", HEADS), *(_row("td", row) for row in table_rows(found))]
     parts = [
         f"<header><h1>{TITLE}</h1><p id='subtitle'>{html.escape(title)}</p></header>",
         "<section><h2>What can be concluded</h2>",
@@ -86,15 +118,24 @@ def page(found: Answers) -> str:
         "</section><section><h2>What cannot</h2>",
         _list(limits(found)),
         "</section><section><h2>Table</h2><p class='note'>Mean reward per decision.</p>",
-        f"<div class='scroll'><table>{''.join(rows)}</table></div>",
+        _table(table_rows(found)),
         _list([f"{method}: {METHODS[method]}." for method in used]),
         "</section>",
     ]
-    return wrap_page(TITLE, "\n".join(parts))
+    return wrap_page(TITLE, "\n".join(parts), STYLE)
 
 
-def _row(cell: str, texts: Sequence[str]) -> str:
-    return f"<tr>{''.join(f'<{cell}>{html.escape(text)}</{cell}>' for text in texts)}</tr>"
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    """Return the table with a group of rows for each agent, and intervals below their values."""
+    heads = "".join(f"<th>{head}</th>" for head in (HEADS[1], *(f"{HEADS[i]}, {HEADS[3]}" for i in (2, 4)), HEADS[6]))
+    groups = []
+    for agent, own in groupby(rows, key=itemgetter(0)):
+        lines = [f"<tr><th colspan='4' scope='rowgroup'>{html.escape(agent)}</th></tr>"]
+        for _, method, value, span, lift, lift_span, decisions in own:
+            cells = (method, f"{value} <small>{span}</small>", f"{lift} <small>{lift_span}</small>", decisions)
+            lines.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+        groups.append(f"<tbody>{''.join(lines)}</tbody>")
+    return f"<table id='answers'><thead><tr>{heads}</tr></thead>{''.join(groups)}</table>"
 
 
 def _list(texts: Sequence[str]) -> str:

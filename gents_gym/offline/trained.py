@@ -7,7 +7,7 @@ from gents_gym.models.notes import read_columns
 
 
 def learned_rows(model: Any, logs: Logs) -> int:
-    """Return how many of the first rows of a log a model learned from, in part at least; 0 if its log was another."""
+    """Return how many of the first rows of a log a model learned from; 0 if it learned from another log."""
     columns = read_columns(model)
     if columns.get("sha256") != logs.content_hash:
         return 0

@@ -63,7 +63,7 @@ def conclude(
         return f"{agent}: no conclusion, because the log allows no estimate."
     best = own[methods[0]]
     by = best.method if best.method in TRUSTED else f"{best.method}, by the model alone"
-    size = f"{best.lift:+.4g} per decision, 95 % interval {best.lift_low:+.4g} to {best.lift_high:+.4g} ({by})"
+    size = f"{best.lift:+.4f} per decision, 95 % interval {best.lift_low:+.4f} to {best.lift_high:+.4f} ({by})"
     if best.lift_low > 0:
         return f"{agent} would have earned more than the logged policy: {size}."
     if best.lift_high < 0:

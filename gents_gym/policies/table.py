@@ -30,7 +30,7 @@ class Table:
 
 
 def check_weights(weights: Any, shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
-    """Return weights (B, T, A), or raise unless they have that shape and are at least 0."""
+    """Check that weights have the shape (B, T, A) and are at least 0; return them."""
     found = check_array("weights", weights, "(B, T, A)", shape, dtype)
     if found.size and found.min() < 0:
         raise InputError(f"weights must be at least 0, got {found.min():g}")

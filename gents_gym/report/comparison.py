@@ -94,7 +94,7 @@ def mean_interval(values: np.ndarray, confidence: float = CONFIDENCE) -> tuple[f
 
 
 def _check_paired(one: Rollout, other: Rollout) -> None:
-    rule = "records must be of the same tasks to be compared"
+    rule = "records must have the same tasks to be compared"
     if one.indices != other.indices:
         raise InputError(f"{rule}, got different task numbers")
     if len(one.tasks) != len(other.tasks):

@@ -16,6 +16,7 @@ from gents_gym.evaluation.measures import (
     main_measure,
     measures,
     poor_yardstick,
+    remark_lines,
     tail_note,
 )
 from gents_gym.evaluation.pictures import NOTES
@@ -181,6 +182,7 @@ def _environment(env: str, records: Records, numbers: Mapping[str, int], baselin
         "measures": names,
         "main": main_measure(records),
         "yardstick": poor_yardstick(records),
+        "remarks": remark_lines(records),
         "tails": {name: bad_tail(name, len(first.actions)) for name in names},
         "tail_notes": {name: tail_note(name, len(first.actions)) for name in names},
         "baseline": numbers[baseline],

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from gents_gym.evaluation.measures import Records, bad_tail, measures, poor_yardstick, tail_note
+from gents_gym.evaluation.measures import Records, bad_tail, measures, poor_yardstick, remark_lines, tail_note
 from gents_gym.evaluation.pictures import noun
 from gents_gym.report.analysis import Row, summary_rows
 
@@ -46,6 +46,7 @@ def to_markdown(env: str, records: Records, baseline: str | None = None) -> str:
         lines.append(_line([*cells, _number(row["ms_per_decision"], 4)]))
     warning, marks = poor_yardstick(records), [tail_note(name, n_tasks) for name in (names[0], "reward")]
     notes = [NOTE, *(f"{mark}." for mark in dict.fromkeys(marks) if mark)]
+    notes += [f"Note: {escape(line)}." for line in remark_lines(records)]
     return "\n".join([*lines, "", *([f"**{escape(warning)}**", ""] if warning else []), " ".join(notes), ""])
 
 

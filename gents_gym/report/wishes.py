@@ -43,7 +43,7 @@ class Shown:
 
 
 def apply(found: Evaluation, wishes: Wishes) -> Shown:
-    """Return what to show of an evaluation, or raise if a wish cannot be fulfilled."""
+    """Return what to show of an evaluation. Raises if a wish cannot be fulfilled."""
     if wishes.title is not None and (not isinstance(wishes.title, str) or not wishes.title.strip()):
         raise InputError(f"title must be a text that is not empty, got {wishes.title!r}")
     chosen = found.only(wishes.only) if wishes.only else found

@@ -103,14 +103,14 @@ class LogisticSetting:
         return self.context_dim
 
     def _task_streams(self, seed: int, indices: Sequence[int], split: str) -> list[np.random.Generator]:
-        """Return the generator of each task, or raise if the tasks do not fit into memory."""
+        """Return the generator of each task. Raises if the tasks do not fit into memory."""
         n_tasks, sizes = check_count("indices", indices), {"n_actions": self.n_actions, "horizon": self.horizon}
         n_bytes = n_tasks * self._draw_bytes(int(self.n_actions), int(self.horizon))
         check_memory(n_bytes, tasks=n_tasks, **sizes, context_dim=self.context_dim)
         return [stream(seed, "task", index, split) for index in indices]
 
     def _action_streams(self, seed: int, indices: Sequence[int], n_rows: int, split: str) -> list[np.random.Generator]:
-        """Return the generator of each single action, or raise if their rows do not fit into memory."""
+        """Return the generator of each single action. Raises if their rows do not fit into memory."""
         n_actions = check_count("indices", indices)
         n_bytes = n_actions * self._draw_bytes(1, n_rows)
         check_memory(n_bytes, actions=n_actions, rows=n_rows, context_dim=self.context_dim)

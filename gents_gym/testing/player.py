@@ -58,7 +58,7 @@ class Player:
     steps: int  # most decisions played
 
     def fresh(self) -> Agent:
-        """Return a new agent, or raise if none can be made."""
+        """Return a new agent. Raises if none can be made."""
         with global_generators_left_alone(self.name, "an agent was made", RNG_ADVICE):
             agent = self.make()
         if not isinstance(agent, Agent) or isinstance(agent, type):

@@ -54,7 +54,7 @@ def _makers(env: Any) -> list[tuple[str, Make]]:
         return [(env, _from_spec(spec, {**options, **mode})) for mode in modes]
     if isinstance(env, VectorEnv):
         if env.spec is None or env.unwrapped is not env:
-            rule = "env must be of gym.make_vec and not wrapped; otherwise pass a function that makes it"
+            rule = "env must come from gym.make_vec without wrappers; otherwise pass a function that makes it"
             raise InputError(f"{rule}: lambda num_envs: ..., got {env!r}")
         spec = copy.deepcopy(env.spec)
         spec.kwargs.pop("num_envs", None)

@@ -63,7 +63,7 @@ def resize(distribution: Any, horizon: int, n_actions: int) -> TaskDistribution:
 
 
 def find_models(names: Sequence[str], tasks: Tasks) -> dict[str, SequenceModel]:
-    """Return the trained models with these names for these tasks, or raise at the first that does not fit them."""
+    """Return the trained models with these names. Raises at the first that does not fit these tasks."""
     found: dict[str, SequenceModel] = {}
     for name in names:
         model = resolve_model(name, known_info(tasks))

@@ -12,6 +12,7 @@ from gents_gym.models.sequence import SequenceModel
 from gents_gym.training.checkpoint import Progress
 from gents_gym.training.config import TrainConfig, candidates_label, sizes_label
 
+STEP = "A sequence has rows of one action in order; a step is one row."
 YARDSTICKS = {  # how the card and the picture name them
     "constant": "a constant",
     "base rate": "each action's base rate so far",
@@ -67,7 +68,8 @@ Load it with `gents_gym.load_model(folder{kind})`.
 | urn | {_urn(float(model.urn), notes["task_contexts"])} |
 
 {_losses(notes)}
-Trained for {config["horizon"]} steps of {model.likelihood} outcomes. `training.png` shows the losses by epoch.
+Trained on sequences of {config["horizon"]} rows with {model.likelihood} outcomes. {STEP}
+`training.png` shows the losses by epoch.
 """
 
 
@@ -89,7 +91,7 @@ def _losses(notes: Mapping[str, Any]) -> str:
     """Return the table of held-out losses."""
     loss = notes["validation_loss"]
     error = "" if loss["se"] is None else f" ± {loss['se']:.4f}"
-    rows = [(f"**this model, {notes['config']['horizon']} steps**", f"**{loss['mean']:.4f}{error}**")]
+    rows = [(f"**this model, sequences of {notes['config']['horizon']} rows**", f"**{loss['mean']:.4f}{error}**")]
     rows += [(YARDSTICKS[name], f"{value:.4f}") for name, value in notes["yardsticks"].items()]
     lines = ["| held-out loss | nats per step |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]
     return "\n".join(lines) + "\n"

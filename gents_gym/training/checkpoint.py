@@ -68,7 +68,7 @@ def keep_state(
 
 
 def read_state(path: Path, plan: list[Any], options: list[dict[str, int]]) -> tuple[Progress, dict[str, Tensor]]:
-    """Return the progress and the tensors of a state file, or raise unless it belongs to this plan.
+    """Return the progress and the tensors of a state file. Raises if it belongs to another plan.
 
     Args:
         path: The file.

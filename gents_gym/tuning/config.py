@@ -29,8 +29,8 @@ class TuneConfig:
     candidates: tuple[str, ...] = ()
     """Agents that compete, each an id with options but without a model; none: a default grid."""
     tasks: int = 200
-    """Imagined tasks that the last two candidates play; earlier rounds play half as many, and so on. Rounded up to
-    whole blocks."""
+    """Imagined tasks that the last two candidates play; earlier rounds play half as many, and so on, rounded up
+    to whole blocks."""
     risk: float = 0.0
     """Weight of the quantile in the score, (1 - risk) · mean + risk · quantile of the tasks' regrets."""
     quantile: float = 0.95
@@ -53,7 +53,7 @@ class TuneConfig:
 
 
 def choose_candidates(config: TuneConfig, model: str) -> dict[str, str]:
-    """Return the specs of the agents that compete, without and with the model, or raise if one cannot be made.
+    """Return the specs of the agents that compete, without and with the model. Raises if one cannot be made.
 
     A tuned file names the chosen agent, and files cannot name code, so all agents must be registered.
     """

@@ -151,7 +151,7 @@ def _place(out: str | Path) -> Path:
 
 
 def _teacher(config: DistillConfig) -> Agent:
-    """Return the teacher on the model, or raise unless it can report its probabilities."""
+    """Return the teacher on the model. Raises if it cannot report its probabilities."""
     name, options = parse_spec(config.agent)
     if "model" in options:
         raise InputError(f"agent must not name a model, which is --model, got {config.agent!r}")

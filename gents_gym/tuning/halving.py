@@ -9,13 +9,13 @@ import numpy as np
 def plan_rungs(n_candidates: int, n_tasks: int, block: int) -> list[tuple[int, int]]:
     """Return how many candidates play how many tasks in each rung, all of them in the first.
 
-    The last rung has two candidates and ``n_tasks``; each one before has twice the candidates and half the tasks.
-    Tasks come in whole blocks, so that a rung can reuse the blocks of the previous one.
+    The last rung has two candidates and ``n_tasks``; each one before has twice the candidates and half the tasks,
+    rounded up to whole blocks, so that the next rung can reuse them.
     """
     n_rungs = max(1, math.ceil(math.log2(n_candidates)))
     counts = [math.ceil(n_candidates / 2**rung) for rung in range(n_rungs)]
     blocks = [math.ceil(n_tasks / 2 ** (n_rungs - 1 - rung) / block) for rung in range(n_rungs)]
-    return [(count, n_blocks * block) for count, n_blocks in zip(counts, blocks, strict=True)]
+    return [(count, min(n_blocks * block, n_tasks)) for count, n_blocks in zip(counts, blocks, strict=True)]
 
 
 def judge(regrets: Mapping[str, np.ndarray], risk: float, quantile: float) -> dict[str, dict[str, float]]:

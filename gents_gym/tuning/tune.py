@@ -1,6 +1,7 @@
 """Tunes: candidates play the same imagined tasks, and the best is recorded in the model's folder."""
 
 import hashlib
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -67,7 +68,7 @@ def tune(
 
 
 def _place(folder: Path, out: str | Path | None) -> Path:
-    """Return the folder to write to, or raise unless it can be written."""
+    """Return the folder to write to. Raises if it cannot be written."""
     if out is None and folder.parent == WEIGHTS:
         raise InputError(f"out must be given for a bundled model (--out FOLDER), got none for {folder.name!r}")
     place = check_target("out", folder if out is None else out)
@@ -90,7 +91,7 @@ def _play(
     block = min(config.block, config.tasks)
     plan = plan_rungs(len(candidates), config.tasks, block)
     counts = [count for count, _ in plan]
-    blocks = [n_tasks // block for _, n_tasks in plan]
+    blocks = [math.ceil(n_tasks / block) for _, n_tasks in plan]
     dropped = [(one - other) * n for one, other, n in zip(counts, [*counts[1:], 0], blocks, strict=True)]
     total = sum(dropped)
 

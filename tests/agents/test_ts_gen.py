@@ -347,7 +347,7 @@ def test_bad_options(options, message):
 
 def test_bad_models_policies_and_turns():
     rngs = [np.random.default_rng(0)]
-    with pytest.raises(InputError, match="unknown model, and no folder: 'synthetic-filtr'"):
+    with pytest.raises(InputError, match="unknown model or folder 'synthetic-filtr'"):
         rollout(make(), make_agent("ts-gen(model=synthetic-filtr)"))
     with pytest.raises(InputError, match="unknown policy class 'logistik'"):
         rollout(make(), make_agent("ts-gen(policy=logistik)"))

@@ -139,7 +139,7 @@ def test_help_helps(monkeypatch, capsys, command):
         (["--agents", "linucb", "--address", "x:1"], "address must go with the backend ray or dask, got 'x:1'"),
         (
             ["--agents", "ts-gen(model=synthetic-filtr)"],
-            "unknown model, and no folder: 'synthetic-filtr'; did you mean",
+            "unknown model or folder 'synthetic-filtr'; did you mean",
         ),
         (["--agents", "ts-gen(policy=logistik)"], "unknown policy class 'logistik'; did you mean 'logistic'?"),
         (["--agents", "linucb(alpha=1"], "a spec must look like name or name(option=value, ...)"),
@@ -395,7 +395,7 @@ def test_losses_are_printed_beside_the_exact_ones(monkeypatch, capsys, tmp_path)
     assert main(monkeypatch, "losses", *small, "--out", out) == 2
     assert "out must be a new file" in capsys.readouterr().err
     assert main(monkeypatch, "losses", "--models", "synthetic-filtr") == 2
-    assert "unknown model, and no folder: 'synthetic-filtr'" in capsys.readouterr().err
+    assert "unknown model or folder 'synthetic-filtr'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

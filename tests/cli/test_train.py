@@ -166,7 +166,7 @@ def test_a_class_of_ones_own_trains_and_is_loaded_by_its_name(capsys, tmp_path, 
     assert "own_class:Mine model (context_width=3; batches of 500) written to" in capsys.readouterr().out
     measured = ("losses", "--models", out, "--actions", 5, "--env", "gents_gym/Synthetic-v0(horizon=5)")
     assert command(*measured) == 2
-    assert "must be of a registered kind" in capsys.readouterr().err
+    assert "must have a registered kind" in capsys.readouterr().err
     assert command(*measured, "--kind", "own_class:Mine") == 0
     play = ("evaluate", "--tasks", 2, "--workers", 1, "--env", "gents_gym/Synthetic-v0(horizon=3)")
     named = f"greedy(model='own_class:Mine(folder={out})')"
@@ -212,7 +212,7 @@ def test_logs_of_stars_are_categories_if_they_are_named_so(capsys, tmp_path, com
     logs = write_logs(tmp_path, log, rng.normal(size=8))
     stars = ("--likelihood", "categorical(3)", "--epochs", 1, "--no-choose", "--out", tmp_path / "stars")
     assert command("train", *logs, *stars) == 0
-    assert "steps of categorical(3) outcomes" in (tmp_path / "stars" / "README.md").read_text()
+    assert "rows with categorical(3) outcomes" in (tmp_path / "stars" / "README.md").read_text()
     assert command("train", *logs, "--epochs", 1, "--no-choose", "--out", tmp_path / "numbers") == 0
     assert str(load_model(tmp_path / "numbers").likelihood) == "gaussian"
 

@@ -152,7 +152,7 @@ Local.__module__ = "__main__"
         ("me/Mine-v0", "synthetic", {"horizon": np.int64(3)}, "option 'horizon' must be a plain JSON value"),
         ("me/Mine-v0", "synthetic", {"horizon": float("nan")}, "option 'horizon' must be a plain JSON value, got nan"),
         ("me/Mine-v0", "synthetic", {"horizon": (1, 2)}, r"option 'horizon' must be a plain JSON value, got \(1, 2\)"),
-        ("me/Mine-v0", "synthetic", {"split": "train"}, "options must be of the task distribution, got 'split'"),
+        ("me/Mine-v0", "synthetic", {"split": "train"}, "options must be the task distribution's, got 'split'"),
     ],
 )
 def test_bad_registrations(env_id, tasks, options, message):

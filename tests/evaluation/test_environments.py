@@ -22,7 +22,7 @@ def test_a_distribution_is_had_without_an_environment(monkeypatch):
     assert find_distribution("CartPole-v1") is None
     with pytest.raises(InputError, match="env must be one of gents_gym's, with a task distribution, got 'CartPole-v1'"):
         env_distribution("CartPole-v1")
-    with pytest.raises(InputError, match="env's options must be of the task, got 'split'"):
+    with pytest.raises(InputError, match="env's options must be options of the tasks, got 'split'"):
         env_distribution("gents_gym/Synthetic-v0(split=train)")
 
 
@@ -30,10 +30,11 @@ def test_a_distribution_is_had_without_an_environment(monkeypatch):
     ("env", "message"),
     [
         ("gents_gym/Sinthetic-v0", "env 'gents_gym/Sinthetic-v0' cannot be made: .*Did you mean: `Synthetic`"),
-        ("gents_gym/Synthetic-v0(split=train)", "env's options must be of the task, got 'split'"),
-        ("gents_gym/Synthetic-v0(num_envs=3)", "env's options must be of the task, got 'num_envs'"),
+        ("gents_gym/Synthetic-v0(split=train)", "env's options must be options of the tasks, got 'split'"),
+        ("gents_gym/Synthetic-v0(num_envs=3)", "env's options must be options of the tasks, got 'num_envs'"),
         ("gents_gym/Synthetic-v0(reward_fn=3)", "reward_fn must map outcomes to rewards, got 3"),
         ("gents_gym/Synthetic-v0(horizon=0)", "horizon must be at least 1, got 0"),
+        ("Synthetic-v0", r"env 'Synthetic-v0' cannot be made: .* Did you mean 'gents_gym/Synthetic-v0'\?"),
         ("CartPole-v1", "envs must observe 'context' and 'action_features'"),
         ("nowhere:Env-v0", "env 'nowhere:Env-v0' cannot be made: No module named 'nowhere'"),
     ],

@@ -110,8 +110,11 @@ def test_an_edited_module_is_another_object(tmp_path, monkeypatch):
         ([Constant(1), 3], "agent 'int' must have reset, act and observe"),
         ([Single], "must have reset, act and observe"),
         ([PerTask(Single), PerTask(Single)], "agents must differ by name, got 'PerTask' twice: give names"),
-        ({"linucb": Constant(1)}, "an agent's name must be of letters, .* and no known id, got 'linucb'"),
-        ({"<b>": Constant(1)}, "an agent's name must be of letters"),
+        (
+            {"linucb": Constant(1)},
+            "an agent's name must have only letters, .* and must not be a known id, got 'linucb'",
+        ),
+        ({"<b>": Constant(1)}, "an agent's name must have only letters"),
         ({"mine": "linucb"}, "agents must map names to classes or objects, got 'linucb' for 'mine': list ids instead"),
         ([], "agents must name at least one agent, got none"),
         ("linucb", "config must be an EvaluationConfig or a list of agents, got 'linucb'"),

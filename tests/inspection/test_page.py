@@ -2,6 +2,7 @@ import json
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from gents_gym.checks import InputError
@@ -128,3 +129,20 @@ def test_the_least_there_can_be(open_page, tmp_path):
     assert (seen["start"]["cells"], seen["start"]["why"], seen["start"]["imputed"]) == (0, [], 2)
     assert seen["start"]["spans"] == 0
     assert "NaN" not in dom
+
+
+def test_shades_of_gaussian_outcomes_span_the_middle_of_what_is_shown(open_page, tmp_path):
+    played = inspect_task("gents_gym/Synthetic-v0(outcomes=gaussian, horizon=20, n_actions=4)", "greedy", steps=18)
+    means = np.concatenate([step.draws.mean(axis=0).ravel() for step in played.steps])
+    low, high = np.quantile(means, [0.05, 0.95])
+    script = r"""seen.legend = texts('#cells')[0];
+const shade_of = (e) => Number(/([\d.]+)\)$/.exec(e.style.background)[1]);
+seen.shades = all('#table td.imputed').map((e) => [e.textContent, shade_of(e)]);"""
+    dom, seen = open_page(page(played), tmp_path, f"{LOOK} {script}", "#t=12")
+    assert "data-error" not in dom
+    ends = [float(text.replace("−", "-")) for text in re.findall(r"[−\d.]+(?= or )", seen["legend"])]
+    assert ends == pytest.approx([low, high], abs=0.15)
+    values, shades = np.array([[float(text.replace("−", "-")), shade] for text, shade in seen["shades"]]).T
+    expected = 0.04 + 0.76 * np.clip((values - low) / (high - low), 0, 1)
+    np.testing.assert_allclose(shades, expected, atol=0.03)
+    assert np.ptp(shades) > 0.6

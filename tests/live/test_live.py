@@ -310,8 +310,8 @@ def test_bad_input_changes_nothing(used, name):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"agent": "softmax"}, "store must be of agent 'softmax', got .* of 'greedy'"),
-        ({"seed": 1}, "store must be of seed 1, got .* of 0"),
+        ({"agent": "softmax"}, "store must have agent 'softmax', got .* with 'greedy'"),
+        ({"seed": 1}, "store must have seed 1, got .* with 0"),
         ({"model": "synthetic-filter-100"}, "model must be the one that the store was begun with"),
     ],
 )
@@ -329,7 +329,7 @@ def test_another_agent_or_model_is_refused(tmp_path, options, message):
 @pytest.mark.parametrize(
     ("agent", "message"),
     [
-        ("linucb", "agent must be one on a model for live use, got 'linucb'"),
+        ("linucb", "agent must act on a model for live use, as ts-gen does, got 'linucb'"),
         ("greedy(model=filter)", "agent must be given without its model, which is an argument of its own"),
         ("greeedy", "unknown agent 'greeedy'; did you mean 'greedy'?"),
         (f"{__name__}:Unmasked", r"agent must have act\(context, available\) for live use, got '.*Unmasked'"),
@@ -351,9 +351,9 @@ def test_agents_that_cannot_live_are_refused(tmp_path, monkeypatch, agent, messa
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ("exact", "model must be learned for live use, got 'exact', which knows the truth of simulated tasks"),
+        ("exact", "model must be a trained one for live use, got 'exact', which knows the truth of simulated tasks"),
         (JointModel(JointConfig(2, 5)), "model must be one of single actions, .* for live use, got JointModel"),
-        ("models/none", "unknown model, and no folder: 'models/none'"),
+        ("models/none", "unknown model or folder 'models/none'"),
     ],
 )
 def test_models_that_cannot_live_are_refused(tmp_path, model, message):

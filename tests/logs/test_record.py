@@ -238,3 +238,9 @@ def test_another_separator_is_one_line(tmp_path):
     path.write_text("item;click;u1\na;1;0.5\n")
     with pytest.raises(InputError, match=r"it has one column; its names are separated by ';', which must be commas"):
         read_logs(path, Roles("item", "click", ("u1",)))
+
+
+def test_a_table_is_named_with_both_quotes():
+    table = pa.table({"item": ["a", "b"], "click": [0, 1], "x": [0.5, 1.5], "z": [1.0, 2.0]})
+    logs = read_logs(table, Roles(action="item", outcome="click", context=("x",), action_features=("z",)))
+    assert repr(logs).startswith("Logs(the table 'data': 2 rows, ")

@@ -135,5 +135,5 @@ def test_agents_play_headlines_with_a_model_of_their_space_alone(agent):
     with pytest.raises(InputError, match=r"action_features must be finite, got nan at index \(0, 3, 7\)"):
         make_agent(agent, model=model).reset(TaskInfo(features, 10, 5, 5), [stream(0, "agent", i) for i in range(2)])
     model.space = "another"
-    with pytest.raises(InputError, match="action_features must be of the space 'another' for this model"):
+    with pytest.raises(InputError, match="action_features must come from the space 'another' for this model"):
         rollout(news, make_agent(agent, model=model))

@@ -127,7 +127,7 @@ def test_models_as_objects():
         ({"model": "exact", "setting": "news"}, "setting must show what its p\\* is about for model 'exact', got 'new"),
         ({"model": "exact", "setting": "newz"}, "unknown task distribution 'newz'; did you mean 'news'"),
         ({"model": "filter"}, "model must be one of synthetic-filter, .* got the preset 'filter'"),
-        ({"model": "nowhere"}, "unknown model, and no folder: 'nowhere'"),
+        ({"model": "nowhere"}, "unknown model or folder 'nowhere'"),
         ({"model": 3}, "model must be a model's id, preset or folder"),
         ({"n_actions": 201}, "n_actions must be at most 200, the training actions that the model keeps, got 201"),
         ({"n_actions": 1}, "n_actions must be at least 2, got 1"),

@@ -135,7 +135,7 @@ def test_a_kind_of_somebody_else_trains_is_saved_loaded_and_plays(theirs, tmp_pa
 def test_a_folder_of_an_unknown_kind_asks_for_the_class(theirs, tmp_path):
     out = tmp_path / "small"
     train_small(out)
-    rule = r"config.json' must be of a registered kind \(.*filter.*\), got 'small': name its class, "
+    rule = r"config.json' must have a registered kind \(.*filter.*\), got 'small': name its class, "
     rule += r"as load_model\(folder, kind=Class\) or module:Class\(folder=...\)"
     envs = gym.make_vec("gents_gym/Synthetic-v0", num_envs=1)
     for use in (load_model, lambda folder: rollout(envs, f"greedy(model={folder})")):
@@ -202,7 +202,7 @@ def test_names_of_models():
     assert [folder.name for folder in model_folders("synthetic-paper")] == ["synthetic-paper"]
     for name in ("filter", "exact", "untrained", "synthetic-filter"):
         assert check_model_name(name) is None
-    with pytest.raises(InputError, match="unknown model, and no folder: 'filtr'; did you mean 'filter'"):
+    with pytest.raises(InputError, match="unknown model or folder 'filtr'; did you mean 'filter'"):
         check_model_name("filtr")
     with pytest.raises(InputError, match="cannot import model 'their_own:Class'"):
         check_model_name("their_own:Class")

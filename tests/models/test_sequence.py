@@ -290,7 +290,7 @@ FORGED = {  # of config.json
     "a list as kind": (lambda config: config.update(kind=["paper"]), r"it\['kind'\] is \['paper'\]"),
     "another kind": (
         lambda config: config.update(kind="papr"),
-        r"must be of a registered kind \(filter, joint, paper, transformer\), got 'papr': name its class",
+        r"must have a registered kind \(filter, joint, paper, transformer\), got 'papr': name its class",
     ),
     "sizes that are no mapping": (lambda config: config.update(config=[]), r"it\['config'\] is \[\]"),
     "a space that is no name": (lambda config: config.update(notes={"space": 3}), r"it\['notes'\] is "),
@@ -363,7 +363,7 @@ def test_damaged_folders_are_refused(tmp_path, name, change, message):
 
 
 def test_unknown_names_and_other_sizes():
-    with pytest.raises(InputError, match=r"unknown model, and no folder: 'synthetic-filtr'; did you mean"):
+    with pytest.raises(InputError, match=r"unknown model or folder 'synthetic-filtr'; did you mean"):
         gents_gym.load_model("synthetic-filtr")
     with pytest.raises(InputError, match=r"action_features must have shape \(N, 2\) for this model, got \(4, 3\)"):
         random_paper().start(torch.zeros(4, 3))

@@ -1,5 +1,7 @@
 """Answers on logs whose truth is known, and what is said of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -152,12 +154,37 @@ def test_a_model_that_learned_from_the_rows_concludes_nothing():
 def test_little_overlap_forbids_conclusions():
     overlap = Overlap(5000, effective=12.3, largest=0.4, weight=1.0, error=0.1, accepted=7, rare=0.3)
     said = conclude("mine", [answer(0.1, 0.2)], overlap)
-    assert said == "mine: no conclusion, because only 12 of 5000 rows count by effective sample size."
+    assert said == "mine: no conclusion, because few rows count by effective sample size: 12 of 5000."
     assert overlap.warnings()[1:] == [
-        "one row has 40 % of all weight",
-        "replay accepted only 7 rows",
-        "30 % of its plays are of actions with fewer than 20 logged rows",
+        "one row has much of all weight: 40 %",
+        "replay accepted few rows: 7",
+        "many plays are of actions with fewer than 20 logged rows: 30 %",
     ]
+
+
+def test_equal_warnings_are_one_line(answers):
+    few = Overlap(5000, effective=500.0, largest=0.01, weight=1.0, error=0.1, accepted=7, rare=0)
+    overlaps = {"a": few, "b": replace(few, accepted=9.0), "c": few, "d": replace(few, accepted=1000.0)}
+    assert warnings(replace(answers, overlaps=overlaps, imagined_logged=None)) == [
+        "Replay accepted few rows: 7 for a, c; 9 for b."
+    ]
+
+
+def test_a_bundled_model_chosen_by_its_sizes_is_pointed_out():
+    found = evaluate_offline(LOGS, ["greedy", "random"], None, OfflineConfig(orders=1))
+    chosen = [text for text in warnings(found) if "trained on gents_gym/Synthetic-v0" in text]
+    assert len(chosen) == 1
+    assert chosen[0].startswith("greedy: the bundled synthetic-filter plays because its sizes fit")
+
+
+@pytest.mark.parametrize("width", [1300, 390])
+def test_the_page_fits_a_screen(answers, open_page, tmp_path, width):
+    longest = "ts-gen(model=models/some/folder/with/a/long/name, m=64, samples=8, warm_start=True)"
+    own = tuple(replace(answer, agent=f"{longest} {answer.agent}") for answer in answers.answers)
+    script = "seen.over = document.documentElement.scrollWidth - document.documentElement.clientWidth;"
+    text = page(replace(answers, answers=own)).replace("script-src 'none'", "script-src 'unsafe-inline'")
+    _, seen = open_page(text, tmp_path, script, width=width)
+    assert seen["over"] <= 0
 
 
 @pytest.mark.parametrize(

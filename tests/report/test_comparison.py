@@ -111,7 +111,7 @@ def test_bad_arguments(records, arguments, message):
 def test_other_tasks_cannot_be_compared(records):
     other = {**records, "far": record(np.zeros(len(TASKS)), indices=TASKS[::-1])}
     for call in (lambda: compare(other, "near", "far"), lambda: compare_all(other, "expected")):
-        with pytest.raises(InputError, match="records must be of the same tasks"):
+        with pytest.raises(InputError, match="records must have the same tasks"):
             call()
 
 
@@ -125,7 +125,7 @@ def test_the_same_numbers_of_other_tasks_cannot_be_compared(tmp_path):
     again = evaluate(EvaluationConfig(("random",), (env,), tasks=4, block=2), tmp_path / "again", workers=1)
     whole = evaluate(EvaluationConfig(("random",), (env,), tasks=4, block=4), tmp_path / "whole", workers=1)
     mine = found[0].records[env]
-    with pytest.raises(InputError, match="records must be of the same tasks to be compared, got tasks with different"):
+    with pytest.raises(InputError, match="records must have the same tasks to be compared, got tasks with different"):
         compare({**mine, **found[1].records[env]}, "lints", "linucb")
     with pytest.raises(InputError, match="which shows in blocks of the same size, got 2 and 1"):
         compare({**mine, **whole.records[env]}, "lints", "random")

@@ -80,7 +80,7 @@ def test_the_error_can_be_pickled(own_model):
         ({"steps": 1}, "steps must be at least 2, got 1"),
         ({"tasks": "sinthetic"}, "unknown task distribution 'sinthetic'; did you mean 'synthetic'"),
         ({"tasks": "synthetic(horizon=13)"}, r"horizon of at least steps \+ 4 = 14, got 13"),
-        ({"model": "synthetic-filtr"}, "unknown model, and no folder: 'synthetic-filtr'; did you mean"),
+        ({"model": "synthetic-filtr"}, "unknown model or folder 'synthetic-filtr'; did you mean"),
         ({"model": "own_model:Nothing"}, "cannot import model 'own_model:Nothing'"),
     ],
 )

@@ -34,14 +34,15 @@ def notes(**changes):
 def test_the_card_has_the_losses_beside_each_other():
     card = model_card(FilterModel(FilterConfig(2, 5)), notes())
     for row in (
-        "| **this model, 500 steps** | **0.4321 ± 0.0012** |",
+        "| **this model, sequences of 500 rows** | **0.4321 ± 0.0012** |",
         "| a constant | 0.6912 |",
         "| each action's base rate so far | 0.6523 |",
         "| one regression on (Z, X) | 0.5534 |",
         "| batch | 123 actions, by 1 GB of memory |",
         "| gradient steps | 40 for each learning rate |",
         "| chosen by validation | learning rate 0.02, epoch 2 of 3 |",
-        "Trained for 500 steps of bernoulli outcomes. `training.png` shows the losses by epoch.",
+        "Trained on sequences of 500 rows with bernoulli outcomes. "
+        "A sequence has rows of one action in order; a step is one row.",
         "| urn | α = ∞, no contexts of whole tasks are known |",
     ):
         assert row in card.splitlines()

@@ -67,7 +67,7 @@ def test_embeddings_of_another_space_are_refused():
     measure({"model": model}, rows)
     model.space = rows.space
     measure({"model": model}, rows)
-    with pytest.raises(InputError, match=r"must be of the space .* got 'other': train a model on this corpus"):
+    with pytest.raises(InputError, match=r"must come from the space .* got 'other': train a model on this corpus"):
         measure({"model": model}, replace(rows, space="other"))
     with pytest.raises(InputError, match=r"shape \(N, 64\) for this model, got \(4, 2\): choose a model of this env"):
         model.start(torch.zeros(4, 2))

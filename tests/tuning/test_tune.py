@@ -10,7 +10,7 @@ from gents_gym.tuning import tune as module
 from gents_gym.tuning.config import TuneConfig
 from gents_gym.tuning.tune import tune
 
-SMALL = {"horizon": 8, "n_actions": 3, "tasks": 8, "block": 2, "contexts": 0.5}
+SMALL = {"horizon": 8, "n_actions": 3, "tasks": 7, "block": 2, "contexts": 0.5}
 CONFIG = TuneConfig(**SMALL, candidates=("greedy", "softmax(temperature=5.0)", "epsilon-greedy(epsilon=1.0)"))
 
 
@@ -28,7 +28,7 @@ def done(tmp_path_factory):
 
 def test_the_better_candidates_play_on_and_the_best_is_chosen(done):
     entry, path, told = done
-    assert [(rung["tasks"], len(rung["agents"])) for rung in entry["rungs"]] == [(4, 3), (8, 2)]
+    assert [(rung["tasks"], len(rung["agents"])) for rung in entry["rungs"]] == [(4, 3), (7, 2)]
     assert entry["agent"] == "greedy"
     assert {"horizon": 8, "n_actions": 3, "contexts": 0.5}.items() <= entry.items()
     assert read_tuned(path)["entries"] == [entry]

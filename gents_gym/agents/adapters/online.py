@@ -29,7 +29,7 @@ def online(estimator: Any = ESTIMATOR, epsilon: float = 0.1) -> PerTask:
 
     made = make_object("estimator", estimator, {}, {}) if isinstance(estimator, str) else estimator
     if not isinstance(made, BaseEstimator):
-        raise InputError(f"estimator must be an object on scikit-learn's BaseEstimator, got {made!r}")
+        raise InputError(f"estimator must be an instance of scikit-learn's BaseEstimator, got {made!r}")
     predicts = "predict_proba" if is_classifier(made) else "predict"
     if not (hasattr(made, "partial_fit") and hasattr(made, predicts)):
         raise InputError(f"estimator must be an object with partial_fit and {predicts}, got {made!r}")

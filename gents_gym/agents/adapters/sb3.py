@@ -67,15 +67,15 @@ class SB3(Resettable):
         self._statistics = None if self.normalize is None else _load_statistics(self.normalize)
         if self._statistics is not None and (theirs := self._statistics.observation_space) != space:
             raise InputError(
-                f"normalize must be of the model's observations, {space}, got '{self.normalize}' of {theirs}"
+                f"normalize must fit the model's observations, {space}, got '{self.normalize}' for {theirs}"
             )
 
     def reset(self, info: TaskInfo, rngs: Sequence[np.random.Generator]) -> None:
-        """Start B new tasks, or raise if the model was trained on other sizes."""
+        """Start B new tasks. Raises if the model was trained on other sizes."""
         theirs = self._model.observation_space
         ours = spaces.Dict({key: space for key, space in _spaces(info).items() if key in theirs.spaces})
         if any(not _alike(key, space, theirs[key]) for key, space in ours.items()):
-            raise InputError(f"the tasks must have the observations of the model, {theirs}, got {ours}")
+            raise InputError(f"tasks must have the observations that the model was trained on, {theirs}, got {ours}")
         if (actions := self._model.action_space) != spaces.Discrete(info.n_actions):
             raise InputError(f"the tasks must have the actions of the model, {actions}, got {info.n_actions}")
         self._info = info

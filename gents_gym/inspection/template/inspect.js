@@ -7,8 +7,6 @@ const hasOwn = data.steps.some((step) => step.own), hasPolicy = data.steps.some(
 // What missing cells can show: all draws, the agent's own, or one draw.
 const VIEWS = ["all", ...(hasOwn ? ["own"] : []), ...data.steps[0].draws.map((_, i) => String(i + 1))];
 const MAPS = [...(hasPolicy ? ["policy"] : []), "best"];
-const ranges = findRanges();
-const state = readState();
 
 // -- elements and numbers
 
@@ -18,6 +16,8 @@ const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.
 const paint = (action) => `--light:${data.colors[action].light};--dark:${data.colors[action].dark}`;
 const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 const label = (action) => `action ${action}`;
+const ranges = findRanges();
+const state = readState();
 
 // Scales stay the same from decision to decision.
 function findRanges() {
@@ -25,10 +25,19 @@ function findRanges() {
   const intervals = steps.flatMap((step) => step.interval?.flat() ?? step.expected);
   const scores = steps.flatMap((step) => [...(step.scores ?? []), ...(step.predictions ?? [])]);
   return {
-    outcomes: extent([0, ...data.outcomes, ...steps.flatMap((step) => step.draws.flat())]),
+    shades: isGaussian ? gaussianShades() : extent([0, ...data.outcomes, ...steps.flatMap((step) => step.draws.flat())]),
     rewards: extent([...(isBinary ? [0, 1] : []), ...intervals, ...truth]),
     scores: extent([0, ...scores]),
   };
+}
+
+// Gaussian outcomes have no bounds, and a few extreme ones would make all shades alike: shades span the middle 90 % of
+// the means of draws.
+function gaussianShades() {
+  const values = data.steps.flatMap((step) => step.draws[0].map((_, place) => mean(step.draws.map((draw) => draw[place]))));
+  values.sort((a, b) => a - b);
+  const [low, high] = [0.05, 0.95].map((share) => values[Math.round(share * (values.length - 1))]);
+  return high > low ? [low, high] : [low - 1, low + 1];
 }
 
 // -- what is shown
@@ -98,8 +107,8 @@ function drawHeadline(step) {
 // -- the table
 
 const shade = (value) => {
-  const [low, high] = ranges.outcomes;
-  return 0.04 + 0.66 * Math.min(1, Math.max(0, (value - low) / (high - low)));
+  const [low, high] = ranges.shades;
+  return 0.04 + 0.76 * Math.min(1, Math.max(0, (value - low) / (high - low)));
 };
 
 function shownDims() {
@@ -157,8 +166,10 @@ function drawLegend() {
     item.append(text);
   };
   entry("background:var(--seen)", "seen");
-  entry(`background:rgb(var(--imputed) / ${shade(ranges.outcomes[0])})`, `imputed, ${whole(ranges.outcomes[0])}`);
-  entry(`background:rgb(var(--imputed) / ${shade(ranges.outcomes[1])})`, `imputed, ${whole(ranges.outcomes[1])}`);
+  const [low, high] = ranges.shades, ends = [low, high].map((value) => `rgb(var(--imputed) / ${shade(value)})`);
+  const [below, above] = isGaussian ? [" or less", " or more"] : ["", ""];
+  const scale = `width:64px;background:linear-gradient(to right, ${ends[0]}, ${ends[1]})`;
+  entry(scale, `imputed, from ${whole(low)}${below} to ${whole(high)}${above}`);
   entry("", "played now", "played");
   if (data.truth) add(host, "span", {}, "small and underlined: the true outcome");
 }
@@ -297,6 +308,7 @@ function drawFrame() {
   byId("title").textContent = `What is believed: ${data.agent}${data.privileged ? " (privileged)" : ""}`;
   const known = data.truth ? "; shows what no agent may know" : "";
   byId("subtitle").textContent = `${data.env}, task ${data.task}, seed ${data.seed}, horizon ${data.horizon}; belief of model ${data.model}${known}`;
+  for (const remark of data.remarks) add(byId("remarks"), "p", { class: "note" }, `Note: ${remark}.`);
   const dims = shownDims().map((d) => `x${sub(d)}`).join(", ");
   byId("table-note").textContent = `Rows are decisions, columns actions; ${dims}: the context. Rows below “now” are imagined, contexts too.`;
   const interval = data.steps[0].interval ? `dot: mean reward; line: ${data.coverage} interval of it` : "dot: mean reward; this model has no intervals";

@@ -141,6 +141,8 @@ function drawControls({ env, measure, ids, falling }) {
 function drawHeadline({ env, measure, ids, best, noun, better }) {
   byId("yardstick").textContent = env.yardstick ?? "";
   byId("yardstick").hidden = !env.yardstick;
+  byId("remarks").replaceChildren();
+  for (const remark of env.remarks) add(byId("remarks"), "p", { class: "note" }, `Note: ${remark}.`);
   const row = env.rows.find((entry) => entry.id === best);
   const rivals = ids.filter((id) => id !== best && !data.agents[id].privileged);
   const beaten = rivals.filter((id) => env.pairs[measure][best][id].verdict === 1);

@@ -157,7 +157,7 @@ def _damaged(folder: Path, error: Exception) -> InputError:
 
 
 def _read_texts(data: bytes, manifest: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """Return texts (n,), scores (n, 2) and the rows of each split, or raise a ValueError."""
+    """Return texts (n,), scores (n, 2) and the rows of each split. Raises a ValueError if they are wrong."""
     table = read_parquet(data)
     if table.column_names != ["headline", "split", *SCORES] or any(column.null_count for column in table.columns):
         raise ValueError(f"{TEXTS} has the columns {table.column_names}, or gaps")
@@ -171,7 +171,7 @@ def _read_texts(data: bytes, manifest: dict[str, Any]) -> tuple[np.ndarray, np.n
 
 
 def _read_vectors(data: bytes, manifest: dict[str, Any], n_texts: int) -> tuple[np.ndarray, Projection]:
-    """Return embeddings (n, F) and the map that gave them, or raise a ValueError."""
+    """Return embeddings (n, F) and the map that gave them. Raises a ValueError if they are wrong."""
     vectors, size = load(data), manifest["dimensions"]
     embeddings = check_array("embeddings", vectors["embeddings"], "(n, F)", (n_texts, size))
     center = check_array("center", vectors["center"], "(E,)", (-1,))
@@ -182,7 +182,7 @@ def _read_vectors(data: bytes, manifest: dict[str, Any], n_texts: int) -> tuple[
 
 
 def _whole(folder: Path, name: str, manifest: dict[str, Any]) -> bytes:
-    """Return the file's bytes, or raise unless they match the manifest."""
+    """Return the file's bytes. Raises if they do not match the manifest."""
     try:
         data = read_file(folder / name)
     except OSError as error:

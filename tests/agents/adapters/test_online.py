@@ -69,8 +69,8 @@ def test_it_learns_and_is_named_with_options():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"estimator": SGDClassifier}, "estimator must be an object on scikit-learn's BaseEstimator, got <class"),
-        ({"estimator": None}, "estimator must be an object on scikit-learn's BaseEstimator, got None"),
+        ({"estimator": SGDClassifier}, "estimator must be an instance of scikit-learn's BaseEstimator, got <class"),
+        ({"estimator": None}, "estimator must be an instance of scikit-learn's BaseEstimator, got None"),
         ({"estimator": SGDClassifier()}, r"with partial_fit and predict_proba, got SGDClassifier\(\)"),
         ({"estimator": "sklearn.svm:SVC"}, r"estimator must be an object with partial_fit and predict_proba, got SVC"),
         ({"estimator": "sklearn.svm:SVD"}, "cannot import estimator"),

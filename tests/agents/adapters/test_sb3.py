@@ -154,7 +154,9 @@ def test_loading_leaves_the_global_generators_alone(tmp_path):
 def test_other_tasks_than_the_models_are_refused(tmp_path):
     make_model("PPO").save(tmp_path / "model.zip")
     agent = make_agent("sb3", path=str(tmp_path / "model.zip"))
-    with pytest.raises(InputError, match=r"the observations of the model, .*'context': .* \(5,\).*, got .* \(8,\)"):
+    with pytest.raises(
+        InputError, match=r"the observations that the model was trained on, .*'context': .* \(5,\).*, got .* \(8,\)"
+    ):
         rollout(envs(context_dim=8), agent)
     sb3.PPO("MlpPolicy", gym.make("CartPole-v1"), n_steps=8, batch_size=8).save(tmp_path / "box.zip")
     with pytest.raises(InputError, match="path must be a model of Dict observations, got Box"):
@@ -177,7 +179,9 @@ def test_observations_of_other_wrappers_are_refused_though_they_have_our_names(t
     clock = gym.wrappers.TimeAwareObservation(gym.wrappers.TimeLimit(train_env(), T), flatten=False)
     for env, message in ((clock, r"'time': Box\(0, 12, \(1,\), int32\)"), (Signs(train_env()), "MultiBinary")):
         sb3.PPO("MultiInputPolicy", env, n_steps=8, batch_size=8).save(tmp_path / "model.zip")
-        with pytest.raises(InputError, match=f"must have the observations of the model, .*{message}.*, got .*"):
+        with pytest.raises(
+            InputError, match=f"must have the observations that the model was trained on, .*{message}.*, got .*"
+        ):
             rollout(envs(), make_agent("sb3", path=str(tmp_path / "model.zip")))
 
 
@@ -215,7 +219,7 @@ def test_bad_files_and_options(tmp_path):
         SB3(str(tmp_path / "model.zip"), normalize=str(bad))
     vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
     vec_env.VecNormalize(vec_env.DummyVecEnv([lambda: train_env(True)])).save(tmp_path / "statistics.pkl")
-    with pytest.raises(InputError, match=r"normalize must be of the model's observations, .*, got '.*' of .*'time'"):
+    with pytest.raises(InputError, match=r"normalize must fit the model's observations, .*, got '.*' for .*'time'"):
         SB3(str(tmp_path / "model.zip"), normalize=str(tmp_path / "statistics.pkl"))
     with pytest.raises(InputError, match=r"path and normalize must be names of files, got \(3,\)"):
         SB3(3)
