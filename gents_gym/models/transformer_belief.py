@@ -44,7 +44,7 @@ class TransformerBelief:
             raise InputError(f"{rule}, got {info.horizon}")
         self._model, self._info, self._rngs = model, info, check_rngs(rngs, len(info))
         self._ledger = Ledger(info, lambda contexts: contexts)
-        urn, bank = float(model.urn), model.bank.numpy()
+        urn, bank = float(model.urn), model.bank.numpy()[:, : info.context_dim]  # empty if contexts are padded
         self._bank = Bank(bank, bank, 1 / urn - 1 if urn > 0 else math.inf)
         with torch.no_grad():
             self._cache = Cache(model, torch.tensor(features))
