@@ -1,6 +1,7 @@
 """The cached belief of a transformer against the general one, which predicts from all rows again at every step."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def rngs(n=TASKS):
 
 
 def begin(model, tasks, cached=True, horizon=HORIZON):
-    info = TaskInfo(tasks.action_features, ACTIONS, 5, horizon, reward_fn=tasks.reward_fn, likelihood=tasks.likelihood)
+    info = TaskInfo(tasks.action_features, ACTIONS, tasks.context_dim, horizon, reward_fn=tasks.reward_fn, likelihood=tasks.likelihood)
     if cached:
         return model.begin(info, rngs(len(tasks)))
     return ActionBelief(model, info, rngs(len(tasks)), model.bank.numpy(), math.inf, model.likelihood)
@@ -58,6 +59,23 @@ def test_it_expects_and_completes_as_the_general_belief(random_model, outcomes, 
             assert found.weights is None
         else:
             np.testing.assert_array_equal(found.weights, wanted.weights)
+
+
+def test_a_padded_model_plays_contexts_of_fewer_entries(random_model):
+    """As a model of zeros behind them does; imagined contexts are the task's own, in its own size."""
+    model, tasks = random_model(padded=1), setting()
+    model.bank = model.bank[:0]
+    x = tasks.contexts.copy()
+    x[..., 3:] = 0
+    whole, part = replace(tasks, contexts=x), replace(tasks, contexts=x[..., :3])
+    beliefs = [play(begin(model, own), own) for own in (whole, part)]
+    given = x[:, 5]
+    found, wanted = beliefs[1].expected(given[:, :3]), beliefs[0].expected(given)
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    tables = [belief.complete(now, draws=2) for belief, now in zip(beliefs, (given, given[:, :3]), strict=True)]
+    np.testing.assert_array_equal(tables[1].outcomes, tables[0].outcomes)
+    np.testing.assert_array_equal(tables[1].contexts, tables[0].contexts[..., :3])
+    assert {*map(tuple, tables[1].contexts[0].reshape(-1, 3))} <= {*map(tuple, x[0, :6, :3])}
 
 
 @pytest.mark.parametrize("outcomes", ["bernoulli", "gaussian"])
