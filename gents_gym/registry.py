@@ -175,7 +175,14 @@ PRESET_CHANGES: dict[str, dict[str, dict[str, Any]]] = {
         "transformer": {"model": {"context_features": 32}},
     },
     # Contexts have units of their own in every task, and padded entries are 0.
-    "general": {"transformer": {"model": {"padded": 1}, "scaling": False, "horizon": 200, "lengths": (25, 50, 100, 200)}},
+    "general": {
+        "transformer": {
+            "model": {"padded": 1, "context_features": 32},
+            "scaling": False,
+            "horizon": 200,
+            "lengths": (25, 50, 100, 200),
+        },
+    },
     "drifting": {
         "filter": {"model": {"context_features": 0, "forgetting": 1}, "ordered": True},
         "transformer": {"model": {"positions": 1}, "ordered": True},
