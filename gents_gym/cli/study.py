@@ -23,9 +23,9 @@ class Study:
     """Run a study that is not in the paper; write its page and figure."""
 
     name: Positional[str]
-    """bake-off: all agents on all bundled data sets, by average rank; general: the model general in ten settings that it
-    was not trained on; imagined: imagined versus real regret of ten agents; planning: how good auto, chosen on imagined
-    tasks, is in eight regimes; settings: regret against delay, turnover, drift and correlation."""
+    """bake-off: all agents on all bundled data sets, by average rank; general: the model general in ten settings that
+    it was not trained on; imagined: imagined versus real regret of ten agents; planning: how good auto, chosen on
+    imagined tasks, is in eight regimes; settings: regret against delay, turnover, drift and correlation."""
     scale: str = "small"
     """tiny: seconds; small: minutes; full: hours; planning and settings also have medium."""
     seed: int = 0

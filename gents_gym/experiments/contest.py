@@ -98,11 +98,16 @@ class Contest:
         """Return a table of paired differences in reward between the favourite and the others."""
         assert self.favourite is not None
         intro = f"Total reward of `{self.favourite}` minus that of another agent on the same tasks, mean ± 1 s.e.; "
-        lines = [wrap(f"{intro}the last column counts {self.places} in which it is ahead, and behind, by two s.e.:"), ""]
+        lines = [
+            wrap(f"{intro}the last column counts {self.places} where it is ahead, and behind, by two s.e.:"),
+            "",
+        ]
         lines += _table(["agent", *records, "ahead, behind"])
         for agent in (*ranks, *([OWN] if self.own else [])):
             gaps = {
-                name: summarize(_gap(part[self.favourite], part[agent])) for name, part in records.items() if agent in part
+                name: summarize(_gap(part[self.favourite], part[agent]))
+                for name, part in records.items()
+                if agent in part
             }
             cells = [f"{gaps[name]['mean']:+.1f} ± {gaps[name]['se']:.1f}" if name in gaps else "" for name in records]
             ahead, behind = (sum(sign * gap["mean"] > 2 * gap["se"] for gap in gaps.values()) for sign in (1, -1))

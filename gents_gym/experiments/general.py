@@ -81,7 +81,9 @@ class Size:
 
 
 SIZES = {
-    "tiny": Size(2, 10, ("random", "linucb(intercept=True)", "greedy(model=general)"), ("synthetic", "bernoulli", "iris")),
+    "tiny": Size(
+        2, 10, ("random", "linucb(intercept=True)", "greedy(model=general)"), ("synthetic", "bernoulli", "iris")
+    ),
     "small": Size(20, 200),
     "full": Size(100, 200),
 }

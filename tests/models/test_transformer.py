@@ -167,7 +167,7 @@ def test_a_padded_model_reads_contexts_of_fewer_entries_with_zeros_behind_them(r
 
 
 def test_more_than_a_padded_model_was_made_for_is_refused(random_model, tmp_path):
-    model, (z, x, y) = random_model(padded=1, longest=10), sequences()
+    model, (z, _, y) = random_model(padded=1, longest=10), sequences()
     with pytest.raises(InputError, match="contexts must have at most 5 entries for this model, got 6"):
         model.log_prob(z, torch.zeros(6, 3, 6), y[:, :3])
 

@@ -23,7 +23,14 @@ def rngs(n=TASKS):
 
 
 def begin(model, tasks, cached=True, horizon=HORIZON):
-    info = TaskInfo(tasks.action_features, ACTIONS, tasks.context_dim, horizon, reward_fn=tasks.reward_fn, likelihood=tasks.likelihood)
+    info = TaskInfo(
+        tasks.action_features,
+        ACTIONS,
+        tasks.context_dim,
+        horizon,
+        reward_fn=tasks.reward_fn,
+        likelihood=tasks.likelihood,
+    )
     if cached:
         return model.begin(info, rngs(len(tasks)))
     return ActionBelief(model, info, rngs(len(tasks)), model.bank.numpy(), math.inf, model.likelihood)

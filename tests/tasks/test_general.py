@@ -61,7 +61,10 @@ def test_outcomes_have_their_chances(monkeypatch):
 
 
 def test_a_single_action_is_distributed_as_one_of_a_task():
-    tasks, rows = General(n_actions=2, horizon=100).sample(0, range(1500)), General().sample_actions(0, range(1500), 100)
+    tasks, rows = (
+        General(n_actions=2, horizon=100).sample(0, range(1500)),
+        General().sample_actions(0, range(1500), 100),
+    )
     ours, theirs = (np.sort(part.mean(axis=1)) for part in (rows.outcomes, tasks.outcomes[:, :, 1]))
     assert np.abs(ours - theirs).mean() < 0.02  # the distance between distributions of base rates
 
