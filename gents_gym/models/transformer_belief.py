@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from gents_gym.checks import InputError, TaskError, check_array, check_integer, check_rngs
+from gents_gym.likelihoods import BERNOULLI
 from gents_gym.models.belief import check_columns, check_likelihood, check_tasks, observed_cells, place_columns
 from gents_gym.models.contexts import check_contexts, stack
 from gents_gym.models.ledger import KEPT, Ledger
@@ -59,8 +60,30 @@ class TransformerBelief:
         means = self._model.likelihood.expected_reward(self._info.reward_fn, found).swapaxes(1, 2)
         return means if np.ndim(contexts) == 3 else means[:, 0]
 
-    def variance(self, contexts: np.ndarray, actions: np.ndarray | None = None) -> None:
-        """Return None: predictions do not say how much of their spread is the belief's."""
+    def variance(self, contexts: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray | None:
+        """Return the variance of those means under the belief, in the same shapes; None unless outcomes are binary.
+
+        Given its chance, two outcomes in one context are independent. So the chance's variance is the covariance of
+        the two, p (1 - p) (p₁ - p₀), where p_y is the prediction after an imagined outcome y.
+        """
+        if self._model.likelihood != BERNOULLI:
+            return None
+        columns, places = (
+            self._columns(actions),
+            torch.tensor(self._ledger.check_contexts(contexts)),
+        )  # (B, n), (B, C, D)
+        shape = (*columns.shape, places.shape[1])
+        asked = places[:, None].expand(-1, shape[1], -1, -1)  # (B, n, C, D)
+        own = columns.repeat_interleave(2 * shape[2], 1)  # (B, n·C·2)
+        outcomes = torch.tensor([0.0, 1.0]).repeat(shape[0], shape[1] * shape[2])  # (B, n·C·2)
+        with torch.no_grad():
+            chances = self._read(run(self._model, self._queries(columns, asked), self._cache.view(columns)))
+            found = self._predict_after(own, asked.flatten(1, 2).repeat_interleave(2, 1)[:, :, None], outcomes)
+        after = found.reshape(*shape, 2)
+        covariance = chances * (1 - chances) * (after[..., 1] - after[..., 0]).clip(min=0)
+        losing, winning = self._info.reward_fn(BERNOULLI.support)
+        found = (covariance * (float(winning) - float(losing)) ** 2).swapaxes(1, 2)  # (B, C, n)
+        return found if np.ndim(contexts) == 3 else found[:, 0]
 
     def decide(self, context: np.ndarray, action: np.ndarray) -> None:
         """Open the next row of every task."""
@@ -154,21 +177,26 @@ class TransformerBelief:
 
         An outcome and all that is asked after it go through in one pass.
         """
-        n_tasks, n_actions, n = outcomes.shape
+        _, n_actions, n = outcomes.shape
         now, model = self.expected(places, actions), self._model  # (B, 1+C, A)
-        model.check_length(int(self._cache.lengths(self._columns(actions)).max()) + 1)
         asked = torch.tensor(places)[:, None].expand(-1, n, -1, -1)  # (B, n, 1+C, D)
         for a in range(n_actions):
             own = self._columns(actions)[:, a : a + 1].expand(-1, n)  # (B, n)
             with torch.no_grad():
-                given = asked[:, :, :1], torch.tensor(outcomes[:, a, :, None], dtype=torch.float32)
-                at = self._cache.lengths(own)[..., None]  # (B, n, 1)
-                told = model.observation_tokens(_each(self._cache.features, own, 1), *given, at)
-                tokens = torch.cat([told, self._queries(own, asked)], 2)  # (B, n, 2+C, W)
-                found = self._read(run(model, tokens, self._cache.view(own), empty_rows(model, n_tasks, n, 1)))
+                found = self._predict_after(own, asked, torch.tensor(outcomes[:, a], dtype=torch.float32))
             after = np.repeat(now[:, None], n, axis=1)  # (B, n, 1+C, A)
             after[..., a] = model.likelihood.expected_reward(self._info.reward_fn, found)
             yield after
+
+    def _predict_after(self, columns: Tensor, contexts: Tensor, outcomes: Tensor) -> np.ndarray:
+        """Return parameters in contexts (B, n, k, D) after imagined outcomes (B, n) in the first, (B, n, k, ...)."""
+        lengths = self._cache.lengths(columns)[..., None]  # (B, n, 1)
+        self._model.check_length(int(lengths.max()) + 1)
+        features = _each(self._cache.features, columns, 1)
+        told = self._model.observation_tokens(features, contexts[:, :, :1], outcomes[..., None], lengths)
+        tokens = torch.cat([told, self._queries(columns, contexts)], 2)  # (B, n, 1+k, W)
+        own = empty_rows(self._model, *columns.shape, 1)
+        return self._read(run(self._model, tokens, self._cache.view(columns), own))
 
     def fork(self, tasks: np.ndarray) -> "TransformerBelief":
         """Return an independent copy of the tasks at ``tasks``, repeats allowed, with random numbers of its own."""

@@ -6,7 +6,7 @@ import pytest
 from gents_gym import InputError
 from gents_gym.evaluation.environments import env_distribution
 from gents_gym.evaluation.store import load_results
-from gents_gym.experiments.general import AGENTS, OWN, SETTINGS, SHORT, general
+from gents_gym.experiments.general import AGENTS, FAVOURITE, OWN, SETTINGS, SHORT, general
 from gents_gym.experiments.ranks import average_ranks
 
 
@@ -23,7 +23,7 @@ def test_the_page_ranks_the_agents_and_compares_them_with_general(played):
         assert f"| {agent} | {rank.mean:.2f} | {rank.low:.2f} to {rank.high:.2f} |" in text
     cells = []
     for part in records.values():
-        gap = (part["greedy(model=general)"].rewards - part["random"].rewards).sum(axis=1)
+        gap = (part[FAVOURITE].rewards - part["random"].rewards).sum(axis=1)
         cells.append(f"{gap.mean():+.1f} ± {gap.std(ddof=1) / np.sqrt(len(gap)):.1f}")
     assert f"| random | {' | '.join(cells)} |" in text
     (own,) = load_results(played.parent / "run-synthetic").records.values()
