@@ -14,6 +14,7 @@ TASKS = {
     "drifting": "gents_gym.tasks.drifting:Drifting",
     "correlated": "gents_gym.tasks.correlated:Correlated",
     "nonlinear": "gents_gym.tasks.nonlinear:Nonlinear",
+    "general": "gents_gym.tasks.general:General",
 }
 
 # Gymnasium environments: the id, and the arguments that it is registered with.
@@ -28,6 +29,7 @@ ENVIRONMENTS = {
     "gents_gym/Drifting-v0": {"tasks": "drifting"},
     "gents_gym/Correlated-v0": {"tasks": "correlated"},
     "gents_gym/Nonlinear-v0": {"tasks": "nonlinear"},
+    "gents_gym/General-v0": {"tasks": "general"},
 }
 
 # Agents; other distributions add theirs through the entry-point group "gents_gym.agents".
@@ -171,6 +173,15 @@ PRESET_CHANGES: dict[str, dict[str, dict[str, Any]]] = {
             "learning_rates": (0.005,),
         },
         "transformer": {"model": {"context_features": 32}},
+    },
+    # Contexts have units of their own in every task, and padded entries are 0.
+    "general": {
+        "transformer": {
+            "model": {"padded": 1, "context_features": 32},
+            "scaling": False,
+            "horizon": 200,
+            "lengths": (25, 50, 100, 200),
+        },
     },
     "drifting": {
         "filter": {"model": {"context_features": 0, "forgetting": 1}, "ordered": True},

@@ -10,6 +10,7 @@ from gents_gym.cli.console import meter
 
 STUDIES = {
     "bake-off": "gents_gym.experiments.bake_off:bake_off",
+    "general": "gents_gym.experiments.general:general",
     "imagined": "gents_gym.experiments.imagined:imagined",
     "planning": "gents_gym.experiments.planning:planning",
     "settings": "gents_gym.experiments.settings:settings",
@@ -22,9 +23,9 @@ class Study:
     """Run a study that is not in the paper; write its page and figure."""
 
     name: Positional[str]
-    """bake-off: all agents on all bundled data sets, by average rank; imagined: imagined versus real regret of ten
-    agents; planning: how good auto, chosen on imagined tasks, is in eight regimes; settings: regret against delay,
-    turnover, drift and correlation."""
+    """bake-off: all agents on all bundled data sets, by average rank; general: the model general in ten settings that
+    it was not trained on; imagined: imagined versus real regret of ten agents; planning: how good auto, chosen on
+    imagined tasks, is in eight regimes; settings: regret against delay, turnover, drift and correlation."""
     scale: str = "small"
     """tiny: seconds; small: minutes; full: hours; planning and settings also have medium."""
     seed: int = 0

@@ -41,7 +41,8 @@ class BanditEnv(EnvBase):
     `gents_gym/Drifting-v0` and `gents_gym/Correlated-v0` are the synthetic setting with coefficients that move
     (:class:`gents_gym.tasks.drifting.Drifting`) and with actions that share fate
     (:class:`gents_gym.tasks.correlated.Correlated`). `gents_gym/Nonlinear-v0` has outcomes that depend on interactions
-    and bends of features and contexts (:class:`gents_gym.tasks.nonlinear.Nonlinear`).
+    and bends of features and contexts (:class:`gents_gym.tasks.nonlinear.Nonlinear`). In `gents_gym/General-v0`, every
+    task draws a setting of its own (:class:`gents_gym.tasks.general.General`).
 
     `gents_gym/Classification-v0` has the classes of a data set as actions and its rows as contexts
     (:class:`gents_gym.tasks.classification.Classification`), `gents_gym/Across-v0` plays other data sets than those

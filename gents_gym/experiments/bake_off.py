@@ -1,37 +1,21 @@
 """Plays all agents on all bundled data sets and ranks them by reward."""
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from gents_gym.checks import InputError, check_choice, check_integer
-from gents_gym.drawing.canvas import canvas, finish, to_bytes
-from gents_gym.drawing.style import looks
+from gents_gym.checks import check_choice
 from gents_gym.evaluation.environments import env_distribution
-from gents_gym.evaluation.grid import EvaluationConfig
-from gents_gym.evaluation.harness import evaluate
-from gents_gym.evaluation.measures import Records
 from gents_gym.evaluation.progress import Progress
-from gents_gym.evaluation.rollout import summarize
-from gents_gym.experiments.ranks import Rank, average_ranks
-from gents_gym.experiments.studies import open_study, wrap
-from gents_gym.files import write_whole
-from gents_gym.report.tables import escape
+from gents_gym.experiments.contest import Contest
 
-NAME, TITLE = "bake-off", "A bake-off on data sets"
 SETS = {"iris": "", "wine": "", "breast_cancer": "", "digits": "", "diabetes": ", bins=4"}  # with further options
 TEST = 0.8  # share of the rows that is played; no agent learns from the labels of the others
-BLOCK = 10  # tasks side by side
-REFERENCE = "oracle"  # it has seen the labels, so it is not ranked
 VW = {  # by display name; costs are negated rewards
     "vw: ε-greedy": "vw(args='--cb_explore_adf -q ca -b 14')",
     "vw: SquareCB": "vw(args='--cb_explore_adf --squarecb -q ca -b 14')",
     "vw: RegCB": "vw(args='--cb_explore_adf --regcbopt --cb_type mtr --cb_min_cost -1 --cb_max_cost 0 -q ca -b 14')",
 }
-LABELS = {spec: label for label, spec in VW.items()}
 AGENTS = (
     "random",
     "linucb(intercept=True)",
@@ -72,6 +56,7 @@ Intervals come from a bootstrap over pairs of set and order. They cover other or
 column of each set has the share of right classes over the whole task, mean ± 1 s.e. Times are the agent's own, while
 other work ran on the same machine.
 """
+CONTEST = Contest("bake-off", "A bake-off on data sets", "orders", "data sets", NOTES, READING, VW)
 
 
 @dataclass(frozen=True)
@@ -108,24 +93,8 @@ def bake_off(
         on_progress: Called with the progress.
     """
     size = SIZES[check_choice("scale", scale, SIZES)]
-    out = open_study(out, NAME, TITLE)
-    started = time.perf_counter()
     envs = {name: _env(name, size) for name in size.sets}
-    agents = (*size.agents, REFERENCE)
-    config = EvaluationConfig(
-        agents, tuple(envs.values()), size.shuffles, seed=check_integer("seed", seed, 0), block=10
-    )
-    found = evaluate(config, out / "run", workers=workers, on_progress=on_progress)
-    if found.failures:
-        raise InputError(f"every agent must play to its end: {found.failures[0]}")
-    records = {name: found.records[env] for name, env in envs.items()}
-    ranked = {name: {a: part[a] for a in size.agents} for name, part in records.items()}
-    ranks = average_ranks(ranked, seed)
-    command = f"gents-gym study {NAME} --scale {scale}" + (f" --seed {seed}" if seed else "")
-    page = _page(command, size, records, ranks, time.perf_counter() - started)
-    for file, data in {f"{NAME}.png": _draw(ranks), f"{NAME}.md": page.encode()}.items():
-        write_whole(out / file, data)
-    return out / f"{NAME}.md"
+    return CONTEST.hold(out, scale, seed, envs, size.agents, size.shuffles, workers, on_progress)
 
 
 def _env(name: str, size: Size) -> str:
@@ -133,60 +102,3 @@ def _env(name: str, size: Size) -> str:
     options = f"dataset={name}, test={TEST}{SETS[name]}"
     length = env_distribution(f"gents_gym/Classification-v0({options})").sample(0, [0]).horizon
     return f"gents_gym/Classification-v0({options}, horizon={min(length, size.longest)})"
-
-
-def _page(command: str, size: Size, records: Mapping[str, Records], ranks: Mapping[str, Rank], seconds: float) -> str:
-    """Return the page as Markdown."""
-    first = {name: next(iter(part.values())) for name, part in records.items()}
-    lengths = ", ".join(f"{name} {record.actions.shape[1]}" for name, record in first.items())
-    own = sum(record.seconds for part in records.values() for record in part.values())
-    how = f"{size.shuffles} orders of each of {len(records)} data sets, decisions per task: {lengths}"
-    took = f"The agents' own time is {own / 60:.1f} minutes in all; this call took {seconds / 60:.1f} minutes"
-    heads = ["agent", "average rank", "95 %", *records, "ms per decision"]
-    lines = [f"# {TITLE}", "", wrap(f"`{command}`: {how}. {took} and played what was not there yet."), ""]
-    lines += [wrap(NOTES), "", wrap(_finding(ranks)), "", f"![Average ranks]({NAME}.png)", ""]
-    lines += [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
-    for agent in (*ranks, REFERENCE):
-        rank = ranks.get(agent)
-        cells = ["–", ""] if rank is None else [f"{rank.mean:.2f}", f"{rank.low:.2f} to {rank.high:.2f}"]
-        cells += [_share(part[agent].rewards.mean(axis=1)) for part in records.values()]
-        spent = sum(part[agent].seconds for part in records.values())
-        decisions = sum(part[agent].actions.size for part in records.values())
-        privileged = " (privileged)" if rank is None else ""
-        lines.append(
-            f"| {escape(LABELS.get(agent, agent))}{privileged} | {' | '.join(cells)} | {1e3 * spent / decisions:.2f} |"
-        )
-    return "\n".join([*lines, "", wrap(READING), ""])
-
-
-def _share(values: np.ndarray) -> str:
-    found = summarize(values)
-    return f"{found['mean']:.3f} ± {found['se']:.3f}"
-
-
-def _finding(ranks: Mapping[str, Rank]) -> str:
-    """Return which agent leads, and whose intervals overlap with its own."""
-    (leader, lead), *others = ranks.items()
-    near = [agent for agent, rank in others if rank.low <= lead.high]
-    close = (
-        f"The intervals of {', '.join(f'`{LABELS.get(agent, agent)}`' for agent in near)} reach its own."
-        if near
-        else ""
-    )
-    alone = "" if near else "No other agent's interval reaches its own."
-    return (
-        f"`{LABELS.get(leader, leader)}` has the lowest average rank, {lead.mean:.2f} of {len(ranks)}. {close}{alone}"
-    )
-
-
-def _draw(ranks: Mapping[str, Rank]) -> bytes:
-    """Return a PNG of the average ranks with their intervals, the best at the top."""
-    figure, (panel,) = canvas(1, (9, 1.2 + 0.32 * len(ranks)), dpi=130)
-    styles = looks(dict.fromkeys(ranks, False))
-    for row, (agent, rank) in enumerate(ranks.items()):
-        bars = [[rank.mean - rank.low], [rank.high - rank.mean]]
-        panel.errorbar(rank.mean, row, xerr=bars, color=styles[agent].color, marker="o", capsize=3)
-    panel.set_yticks(range(len(ranks)), [LABELS.get(agent, agent) for agent in ranks], fontsize=8)
-    panel.invert_yaxis()
-    finish(panel, "average rank by reward, 1 is best, with 95 % intervals", "")
-    return to_bytes(figure)

@@ -81,7 +81,8 @@ class Live:
         self._model, self._encode, self._reward_fn = _check_model(model), encode, reward_fn
         known, columns = read_notes(model).get("config", {}), read_columns(model)
         self._likelihood = make_likelihood(known.get("likelihood", "bernoulli") if likelihood is None else likelihood)
-        self._sizes = {name: known.get(name, -1) for name in ("action_dim", "context_dim")}  # -1: not known
+        fixed = {} if known.get("padded") else known  # a model that pads contexts has no sizes of its own
+        self._sizes = {name: fixed.get(name, -1) for name in ("action_dim", "context_dim")}  # -1: not known
         self._encoding = Encoding.from_json(columns) if columns else None
         self._every = None if snapshot_every is None else check_integer("snapshot_every", snapshot_every, 1)
         self._setting: Setting | None = None

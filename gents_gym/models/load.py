@@ -190,10 +190,9 @@ def fitting_model(name: str | Path, info: TaskInfo) -> tuple[Path, SequenceModel
     known = []
     for folder in model_folders(name):
         model = from_pretrained(folder, kind)
-        own = (model.config.action_dim, model.config.context_dim)
-        if own == sizes and model.likelihood == info.likelihood and not (timeless and model.ordered):
+        if model.fits(*sizes) and model.likelihood == info.likelihood and not (timeless and model.ordered):
             return folder, model
-        known.append(f"{folder.name} has {own[0]} and {own[1]}, {model.likelihood} outcomes")
+        known.append(f"{folder.name} has {model.describe_sizes()}, {model.likelihood} outcomes")
     found = known[0] if len(known) == 1 else f"{known[0]}, and {len(known) - 1} more of {name!r} do not fit either"
     raise InputError(
         f"model must be trained on tasks with {sizes[0]} action features, contexts of {sizes[1]} entries and "

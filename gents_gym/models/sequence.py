@@ -46,6 +46,7 @@ class SequenceModel(nn.Module, ABC):
     context_scaling: Tensor  # (2, D): what is subtracted from a context, and what the result is multiplied by
     action_scaling: Tensor  # (2, F): the same for action features
     ordered: bool = False  # whether rows have an order, and the last entry of contexts is the time
+    banked: bool = True  # whether training contexts are like those of the tasks that it plays, and kept in a bank
     space: str | None = None  # the name of the space if action features are embeddings
 
     def __init__(self, config: Any) -> None:
@@ -126,6 +127,14 @@ class SequenceModel(nn.Module, ABC):
     def parameter_groups(self, learning_rate: float, weight_decay: float) -> list[dict[str, Any]]:
         """Return the optimiser's parameter groups."""
         return [{"params": list(self.parameters()), "lr": learning_rate, "weight_decay": weight_decay}]
+
+    def fits(self, n_features: int, n_context: int) -> bool:
+        """Return whether the model is of actions with so many features, and contexts of so many entries."""
+        return bool((self.config.action_dim, self.config.context_dim) == (n_features, n_context))
+
+    def describe_sizes(self) -> str:
+        """Return the sizes that fit, in words."""
+        return f"{self.config.action_dim} and {self.config.context_dim}"
 
     def check_tasks(self, info: TaskInfo) -> None:
         """Raise unless the tasks' contexts have the model's size, and action features are of its space."""

@@ -13,7 +13,15 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, linear, logsigmoid, one_hot, scaled_dot_product_attention, softplus
+from torch.nn.functional import (
+    cross_entropy,
+    linear,
+    logsigmoid,
+    one_hot,
+    pad,
+    scaled_dot_product_attention,
+    softplus,
+)
 
 from gents_gym.checks import InputError, check_integer, check_memory
 from gents_gym.likelihoods import BERNOULLI, Categorical, make_likelihood
@@ -21,6 +29,8 @@ from gents_gym.models.sequence import SequenceModel, check_sequences
 from gents_gym.models.transformer_belief import TransformerBelief
 from gents_gym.models.transformer_kernel import LEAST_VARIANCE, SOFTPLUS_ONE
 from gents_gym.types import TaskInfo
+
+FAR = 10.0  # where entries of padded contexts are clipped
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,7 @@ class TransformerConfig:
     context_width: int = 128  # hidden width of that map, one hidden layer
     longest: int = 1024  # rows that the history of an action may have
     positions: int = 0  # 1: observations know their place in the history, as drift needs; 0: they do not
+    padded: int = 0  # 1: contexts of fewer entries get zeros behind them, and action features are not read; 0: neither
     likelihood: str = "bernoulli"  # or "gaussian", or "categorical(C)"
 
     def __post_init__(self) -> None:
@@ -43,8 +54,9 @@ class TransformerConfig:
         for name in ("action_dim", "context_dim", "width", "layers", "heads", "context_width", "longest"):
             check_integer(name, getattr(self, name), 1)
         check_integer("context_features", self.context_features, 0)
-        if check_integer("positions", self.positions, 0) > 1:
-            raise InputError(f"positions must be 0 or 1, got {self.positions}")
+        for name in ("positions", "padded"):
+            if check_integer(name, getattr(self, name), 0) > 1:
+                raise InputError(f"{name} must be 0 or 1, got {getattr(self, name)}")
         if self.width % self.heads:
             raise InputError(f"width must be a multiple of heads, got {self.width} and {self.heads}")
         likelihood = make_likelihood(self.likelihood)
@@ -124,7 +136,7 @@ class TransformerModel(SequenceModel):
         likelihood, width, size = self.likelihood, config.width, config.context_dim + config.context_features
         self.n_outcomes = likelihood.n_outcomes if isinstance(likelihood, Categorical) else 1
         n_outputs = self.n_outcomes + (likelihood.support is None)
-        self.ordered = config.positions > 0
+        self.ordered, self.banked = config.positions > 0, not config.padded
         self.register_buffer("outcome_scaling", torch.zeros(2))
         self.outcome_scaling[1].fill_(1)
         self.first = nn.Linear(config.action_dim, width)
@@ -147,6 +159,46 @@ class TransformerModel(SequenceModel):
     def stack(self) -> list[Block]:
         """Return the layers, first to last."""
         return cast(list[Block], list(self.blocks))
+
+    # What is given, in the model's units
+
+    def fits(self, n_features: int, n_context: int) -> bool:
+        """Return whether actions and contexts of these sizes can be played: if padded, with contexts up to D."""
+        return n_context <= self.config.context_dim if self.config.padded else super().fits(n_features, n_context)
+
+    def describe_sizes(self) -> str:
+        """Return the sizes that can be played, in words."""
+        return f"any and at most {self.config.context_dim}" if self.config.padded else super().describe_sizes()
+
+    def check_tasks(self, info: TaskInfo) -> None:
+        """Raise unless the tasks' contexts have the model's size, or at most that if they are padded."""
+        if not self.config.padded:
+            super().check_tasks(info)
+        else:
+            self._check_padded(info.context_dim)
+
+    def scale_features(self, action_features: Tensor) -> Tensor:
+        """Return the action features (N, F) in the model's units; zeros if they are not read."""
+        if not self.config.padded:
+            return super().scale_features(action_features)
+        return action_features.new_zeros(len(action_features), self.config.action_dim)
+
+    def scale_contexts(self, contexts: Tensor) -> Tensor:
+        """Return the contexts in the model's units, with zeros behind those that are padded."""
+        if not self.config.padded:
+            return super().scale_contexts(contexts)
+        return super().scale_contexts(self._pad(contexts)).clamp(-FAR, FAR)
+
+    def _pad(self, contexts: Tensor) -> Tensor:
+        """Return the contexts with zeros behind them, up to the model's size, if it pads them."""
+        if not self.config.padded:
+            return contexts
+        self._check_padded(contexts.shape[-1])
+        return pad(contexts, (0, self.config.context_dim - contexts.shape[-1]))
+
+    def _check_padded(self, n_context: int) -> None:
+        if n_context > (most := self.config.context_dim):
+            raise InputError(f"contexts must have at most {most} entries for this model, got {n_context}")
 
     # Tokens
 
@@ -257,7 +309,7 @@ class TransformerModel(SequenceModel):
         self.check_length(int((state.counts + where).max()))
         rows = torch.nonzero(where)[:, 0]
         at, contexts, outcomes = state.counts[rows], state.contexts.clone(), state.outcomes.clone()
-        contexts[rows, at], outcomes[rows, at] = context[rows], outcome[rows]
+        contexts[rows, at], outcomes[rows, at] = self._pad(context)[rows], outcome[rows]
         return RawHistory(state.action_features, contexts, outcomes, state.counts + where)
 
     def features(self, action_features: Tensor, context: Tensor) -> Tensor:
@@ -267,6 +319,7 @@ class TransformerModel(SequenceModel):
     def _latest(self, state: RawHistory, context: Tensor) -> Tensor:
         """Return the last layer at a row (N, D) behind the histories, (N, W)."""
         self.scale_contexts(context)  # for its check
+        context = self._pad(context)
         found = context.new_zeros(len(context), self.config.width)
         for count in sorted(set(state.counts.tolist())):
             own = torch.nonzero(state.counts == count)[:, 0]

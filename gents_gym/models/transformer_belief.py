@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from gents_gym.checks import InputError, TaskError, check_array, check_integer, check_rngs
+from gents_gym.likelihoods import BERNOULLI
 from gents_gym.models.belief import check_columns, check_likelihood, check_tasks, observed_cells, place_columns
 from gents_gym.models.contexts import check_contexts, stack
 from gents_gym.models.ledger import KEPT, Ledger
@@ -44,7 +45,7 @@ class TransformerBelief:
             raise InputError(f"{rule}, got {info.horizon}")
         self._model, self._info, self._rngs = model, info, check_rngs(rngs, len(info))
         self._ledger = Ledger(info, lambda contexts: contexts)
-        urn, bank = float(model.urn), model.bank.numpy()
+        urn, bank = float(model.urn), model.bank.numpy()[:, : info.context_dim]  # empty if contexts are padded
         self._bank = Bank(bank, bank, 1 / urn - 1 if urn > 0 else math.inf)
         with torch.no_grad():
             self._cache = Cache(model, torch.tensor(features))
@@ -59,8 +60,28 @@ class TransformerBelief:
         means = self._model.likelihood.expected_reward(self._info.reward_fn, found).swapaxes(1, 2)
         return means if np.ndim(contexts) == 3 else means[:, 0]
 
-    def variance(self, contexts: np.ndarray, actions: np.ndarray | None = None) -> None:
-        """Return None: predictions do not say how much of their spread is the belief's."""
+    def variance(self, contexts: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray | None:
+        """Return the variance of those means under the belief, in the same shapes; None unless outcomes are binary.
+
+        Given its chance, two outcomes in one context are independent. So the chance's variance is the covariance of
+        the two, p (1 - p) (p₁ - p₀), where p_y is the prediction after an imagined outcome y.
+        """
+        if self._model.likelihood != BERNOULLI:
+            return None
+        columns = self._columns(actions)  # (B, n)
+        places = torch.tensor(self._ledger.check_contexts(contexts))  # (B, C, D)
+        shape = (*columns.shape, places.shape[1])
+        asked = places[:, None].expand(-1, shape[1], -1, -1)  # (B, n, C, D)
+        own = columns.repeat(2 * shape[2], 1)  # (B, n·C·2)
+        outcomes = torch.tensor([0.0, 1.0]).repeat(shape[0], shape[1] * shape[2])  # (B, n·C·2)
+        with torch.no_grad():
+            chances = self._run(self._queries(columns, asked), self._cache.sequences(columns), False)  # (B, n, C)
+            found = self._predict_after(own, asked.flatten(1, 2).repeat_interleave(2, 1)[:, :, None], outcomes)
+        after = found.reshape(*shape, 2)
+        covariance = chances * (1 - chances) * (after[..., 1] - after[..., 0]).clip(min=0)
+        losing, winning = self._info.reward_fn(BERNOULLI.support)
+        found = (covariance * (float(winning) - float(losing)) ** 2).swapaxes(1, 2)  # (B, C, n)
+        return found if np.ndim(contexts) == 3 else found[:, 0]
 
     def decide(self, context: np.ndarray, action: np.ndarray) -> None:
         """Open the next row of every task."""
@@ -155,19 +176,24 @@ class TransformerBelief:
         """
         _, n_actions, n = outcomes.shape
         now, model, columns = self.expected(places, actions), self._model, self._columns(actions)  # now: (B, 1+C, A)
-        model.check_length(int(self._cache.lengths(columns).max()) + 1)
         asked = torch.tensor(places)[:, None].expand(-1, n, -1, -1)  # (B, n, 1+C, D)
         for a in range(n_actions):
             own = columns[:, a : a + 1].repeat(n, 1)  # (B, n)
             with torch.no_grad():
-                given = asked[:, :, :1], torch.tensor(outcomes[:, a, :, None], dtype=torch.float32)
-                at = torch.from_numpy(self._cache.lengths(own)[..., None])  # (B, n, 1)
-                told = model.observation_tokens(self._features(own)[:, :, None], *given, at)
-                tokens = torch.cat([told, self._queries(own, asked)], 2)  # (B, n, 2+C, W)
-                found = self._run(tokens, self._cache.sequences(own, 1), True)
+                found = self._predict_after(own, asked, torch.tensor(outcomes[:, a], dtype=torch.float32))
             after = np.repeat(now[:, None], n, axis=1)  # (B, n, 1+C, A)
             after[..., a] = model.likelihood.expected_reward(self._info.reward_fn, found)
             yield after
+
+    def _predict_after(self, columns: np.ndarray, contexts: Tensor, outcomes: Tensor) -> np.ndarray:
+        """Return parameters in contexts (B, n, k, D) after imagined outcomes (B, n) in the first, (B, n, k, ...)."""
+        lengths = self._cache.lengths(columns)[..., None]  # (B, n, 1)
+        self._model.check_length(int(lengths.max()) + 1)
+        features = self._features(columns)[:, :, None]
+        at = torch.from_numpy(lengths)
+        told = self._model.observation_tokens(features, contexts[:, :, :1], outcomes[..., None], at)
+        tokens = torch.cat([told, self._queries(columns, contexts)], 2)  # (B, n, 1+k, W)
+        return self._run(tokens, self._cache.sequences(columns, 1), True)
 
     def fork(self, tasks: np.ndarray) -> "TransformerBelief":
         """Return an independent copy of the tasks at ``tasks``, repeats allowed, with random numbers of its own."""

@@ -44,7 +44,8 @@ def new_model(rows: RowSets, config: TrainConfig, run: int, started: bool = True
         torch.random.manual_seed(int(rng.integers(2**63)))
         model = kind(kind.config_class(**{**_data_sizes(kind, rows), **config.model}))
     picked = rng.choice(len(rows.contexts), min(BANK, len(rows.contexts)), replace=False)
-    model.bank = torch.from_numpy(rows.contexts[np.sort(picked)].copy())
+    if model.banked:
+        model.bank = torch.from_numpy(rows.contexts[np.sort(picked)].copy())
     if config.scaling:
         model.context_scaling, model.action_scaling = _scaling(rows.contexts), _scaling(rows.action_features)
     model.space = rows.space
@@ -70,9 +71,10 @@ def complete_model(model: SequenceModel, rows: RowSets, config: TrainConfig) -> 
     rng = stream(config.seed, "training", 0, "train")
     picked = rng.choice(len(rows), min(BANK, len(rows)), replace=False)
     model.action_bank = torch.from_numpy(rows.action_features[np.sort(picked)].copy())
-    scaled = [model.scale_contexts(torch.tensor(part)).numpy() for part in rows.task_contexts]
-    alpha = fit_urn(scaled, model.scale_contexts(model.bank).numpy())
-    model.urn = torch.tensor(1 / (1 + alpha))
+    if model.banked:
+        scaled = [model.scale_contexts(torch.tensor(part)).numpy() for part in rows.task_contexts]
+        alpha = fit_urn(scaled, model.scale_contexts(model.bank).numpy())
+        model.urn = torch.tensor(1 / (1 + alpha))
     if model.kind in registry.FINISHES:
         find("end of a training", model.kind, registry.FINISHES)(model, rows, rng)
 

@@ -172,6 +172,18 @@ def test_outcomes_of_other_kinds(tmp_path, given):
         assert live._stream("main").shared.model.likelihood == Gaussian()
 
 
+def test_a_model_of_many_settings_takes_the_sizes_of_the_first(tmp_path):
+    with Live(tmp_path / "live.db", "greedy", "general") as live:
+        for name in "abc":
+            live.add(name, np.ones(3))
+        with pytest.raises(InputError, match="general has any and at most 10, bernoulli outcomes"):
+            live.decide(np.zeros(11))
+        for _ in range(4):
+            live.outcome(live.decide([0.5, -0.5]).id, 1)
+        with pytest.raises(InputError, match=r"context must have shape \(D,\)=\(2,\), got \(3,\)"):
+            live.decide(np.zeros(3))
+
+
 def test_the_sizes_of_a_model_s_folder_hold_from_the_first_action_on(tmp_path):
     with open_live(tmp_path / "live.db") as live:
         with pytest.raises(InputError, match=r"features must have shape \(F,\)=\(2,\), got \(3,\)"):

@@ -271,3 +271,18 @@ def test_a_model_that_reads_the_time_is_not_taken_for_tasks_without_one():
     known[..., -1] = np.arange(20) / 20
     assert resolve_model("filter", replace(info, known_contexts=known)).ordered
     assert resolve_model("drifting-filter", info).ordered
+
+
+def test_general_plays_binary_outcomes_of_any_sizes_up_to_its_own():
+    for n_features, n_context in ((2, 5), (1, 10), (7, 1)):
+        info = TaskInfo(np.zeros((2, 3, n_features), np.float32), 3, n_context, 8)
+        model, belief = begin_belief("general", info, [np.random.default_rng(i) for i in range(2)])
+        assert not len(model.bank)
+        context = np.ones((2, n_context), np.float32)
+        assert belief.expected(context).shape == (2, 3)
+        assert (belief.complete(context, draws=2).contexts == 1).all()  # the task's own, in its own size
+    for changes in ({"context_dim": 11}, {"likelihood": GAUSSIAN}):
+        with pytest.raises(InputError, match="general has any and at most 10, bernoulli outcomes: train one with"):
+            resolve_model("general", replace(info, **changes))
+    with pytest.raises(InputError, match="horizon must be at most 1024 for this model, its longest history, got 1025"):
+        begin_belief("general", replace(info, horizon=1025), [np.random.default_rng(i) for i in range(2)])

@@ -411,7 +411,7 @@ def test_bundled_models_predict_their_setting(name):
     assert model.kind in model_kinds()
     options = {} if model.likelihood == Bernoulli() else {"outcomes": str(model.likelihood).partition("(")[0]}
     rows = make_tasks(name.partition("-")[0], **options).sample_actions(11, range(200), 100, "test")
-    assert model.bank.shape == (1000, rows.contexts.shape[2])
+    assert model.bank.shape == (1000 if model.banked else 0, rows.contexts.shape[2])
     assert model.space == rows.space
     assert model.likelihood == rows.likelihood
     z, x, y = (torch.tensor(part) for part in (rows.action_features, rows.contexts, rows.outcomes))
@@ -427,7 +427,7 @@ def test_bundled_weights_are_small_and_hold_no_pickle():
     files = [path for path in WEIGHTS.rglob("*") if path.is_file()]
     weights = [path.stat().st_size for path in files if path.suffix == ".safetensors"]
     assert max(weights) < 1_000_000
-    assert sum(weights) < 4_500_000
+    assert sum(weights) < 5_000_000
     assert sum(path.stat().st_size for path in files) < 7_500_000
     assert {path.suffix for path in files} <= {".json", ".safetensors", ".md", ".png"}
 

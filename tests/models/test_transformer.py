@@ -10,8 +10,12 @@ import torch
 import gents_gym
 from gents_gym import InputError, TaskInfo, make_tasks
 from gents_gym.likelihoods import make_likelihood
+from gents_gym.models.load import resolve_model
 from gents_gym.models.transformer import TransformerConfig
+from gents_gym.randomness import SPLITS
 from gents_gym.seals import write_described
+from gents_gym.training.config import preset_config
+from gents_gym.training.data import RowSets
 
 LIKELIHOODS = {"bernoulli": "bernoulli", "gaussian": "gaussian", "categorical": "categorical(3)"}
 
@@ -96,6 +100,7 @@ def test_gaussian_outcomes_are_learned_in_units_of_their_own():
     [
         ({"width": 10, "heads": 3}, "width must be a multiple of heads, got 10 and 3"),
         ({"positions": 2}, "positions must be 0 or 1, got 2"),
+        ({"padded": 2}, "padded must be 0 or 1, got 2"),
         ({"layers": 0}, "layers must be at least 1, got 0"),
         ({"likelihood": "poisson"}, "a likelihood must be bernoulli, gaussian or categorical"),
         ({"width": 10**7, "heads": 1}, "width=10000000"),
@@ -139,3 +144,56 @@ def test_weights_of_another_likelihood_are_refused(random_model, tmp_path):
     write_described(folder, "config.json", config, {"model.safetensors": (folder / "model.safetensors").read_bytes()})
     with pytest.raises(InputError, match=r"must hold last\.\w+ of shape \(3,.*\) in float32, got \(1,"):
         gents_gym.load_model(folder)
+
+
+def test_a_padded_model_reads_contexts_of_fewer_entries_with_zeros_behind_them(random_model):
+    model, (z, x, y) = random_model(padded=1), sequences()
+    whole = x.clone()
+    whole[..., 3:] = 0
+    with torch.no_grad():
+        wanted = model.log_prob(z, whole, y)
+        assert torch.equal(model.log_prob(z, x[..., :3], y), wanted)
+        state = model.start(z)
+        for t in range(4):
+            state = model.append(state, x[:, t, :3], y[:, t])
+        chances = model.predict(state, x[:, 4, :3])
+        found = torch.log(torch.where(y[:, 4] == 1, chances, 1 - chances))
+        assert torch.allclose(found, wanted[:, 4], atol=1e-5)
+        assert torch.equal(model.log_prob(torch.randn(6, 9), whole, y), wanted)  # action features are not read
+        whole[0, 0, 0], clipped = 1e5, whole.clone()
+        clipped[0, 0, 0] = 10
+        assert torch.equal(model.log_prob(z, whole, y), model.log_prob(z, clipped, y))
+        assert not torch.allclose(model.log_prob(z, whole, y), wanted)
+
+
+def test_more_than_a_padded_model_was_made_for_is_refused(random_model, tmp_path):
+    model, (z, _, y) = random_model(padded=1, longest=10), sequences()
+    with pytest.raises(InputError, match="contexts must have at most 5 entries for this model, got 6"):
+        model.log_prob(z, torch.zeros(6, 3, 6), y[:, :3])
+
+    def info(context_dim=3, horizon=8, likelihood="bernoulli"):
+        return TaskInfo(np.ones((1, 4, 7), np.float32), 4, context_dim, horizon, likelihood=make_likelihood(likelihood))
+
+    rngs = [np.random.default_rng(0)]
+    assert model.begin(info(), rngs).expected(np.ones((1, 3), np.float32)).shape == (1, 4)
+    with pytest.raises(InputError, match="contexts must have at most 5 entries for this model, got 6"):
+        model.begin(info(6), rngs)
+    with pytest.raises(InputError, match="horizon must be at most 10 for this model, its longest history, got 11"):
+        model.begin(info(horizon=11), rngs)
+    with pytest.raises(InputError, match="model must be of gaussian outcomes for these tasks, got bernoulli ones"):
+        model.begin(info(likelihood="gaussian"), rngs)
+    folder = model.save_pretrained(tmp_path / "m")
+    assert resolve_model(folder, info()).config == model.config
+    for wrong in (info(6), info(likelihood="gaussian")):
+        with pytest.raises(InputError, match="m has any and at most 5, bernoulli outcomes: train one with"):
+            resolve_model(folder, wrong)
+
+
+def test_a_padded_training_keeps_no_contexts_and_no_units():
+    rows = (RowSets.from_rows(make_tasks("general").sample_actions(0, range(8), 12, split)) for split in SPLITS)
+    config = preset_config("transformer", "general", gradient_steps=2, epochs=2, model={"width": 8, "layers": 1})
+    assert (config.scaling, config.model["padded"]) == (False, 1)
+    model, _ = gents_gym.train(next(rows), next(rows), config)
+    assert model.bank.shape == (0, 10)
+    assert model.urn == 0
+    assert torch.equal(model.context_scaling, torch.stack([torch.zeros(10), torch.ones(10)]))

@@ -1,6 +1,7 @@
 """The cached belief of a transformer against the general one, which predicts from all rows again at every step."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 from gents_gym import Feedback, InputError, TaskInfo, make_tasks
 from gents_gym.models import transformer_belief
 from gents_gym.models.belief import ActionBelief
+from gents_gym.types import signed
 
 TASKS, ACTIONS, HORIZON = 3, 3, 9
 
@@ -22,7 +24,14 @@ def rngs(n=TASKS):
 
 
 def begin(model, tasks, cached=True, horizon=HORIZON):
-    info = TaskInfo(tasks.action_features, ACTIONS, 5, horizon, reward_fn=tasks.reward_fn, likelihood=tasks.likelihood)
+    info = TaskInfo(
+        tasks.action_features,
+        ACTIONS,
+        tasks.context_dim,
+        horizon,
+        reward_fn=tasks.reward_fn,
+        likelihood=tasks.likelihood,
+    )
     if cached:
         return model.begin(info, rngs(len(tasks)))
     return ActionBelief(model, info, rngs(len(tasks)), model.bank.numpy(), math.inf, model.likelihood)
@@ -58,6 +67,49 @@ def test_it_expects_and_completes_as_the_general_belief(random_model, outcomes, 
             assert found.weights is None
         else:
             np.testing.assert_array_equal(found.weights, wanted.weights)
+
+
+def test_a_padded_model_plays_contexts_of_fewer_entries(random_model):
+    """As a model of zeros behind them does; imagined contexts are the task's own, in its own size."""
+    model, tasks = random_model(padded=1), setting()
+    model.bank = model.bank[:0]
+    x = tasks.contexts.copy()
+    x[..., 3:] = 0
+    whole, part = replace(tasks, contexts=x), replace(tasks, contexts=x[..., :3])
+    beliefs = [play(begin(model, own), own) for own in (whole, part)]
+    given = x[:, 5]
+    found, wanted = beliefs[1].expected(given[:, :3]), beliefs[0].expected(given)
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    tables = [belief.complete(now, draws=2) for belief, now in zip(beliefs, (given, given[:, :3]), strict=True)]
+    np.testing.assert_array_equal(tables[1].outcomes, tables[0].outcomes)
+    np.testing.assert_array_equal(tables[1].contexts, tables[0].contexts[..., :3])
+    assert {*map(tuple, tables[1].contexts[0].reshape(-1, 3))} <= {*map(tuple, x[0, :6, :3])}
+
+
+def test_the_variance_of_a_chance_is_the_covariance_of_two_outcomes(random_model):
+    """As forks find it that observe an imagined outcome."""
+    model, tasks = random_model(), setting()
+    belief, every, contexts = play(begin(model, tasks), tasks), np.arange(TASKS), tasks.contexts[:, 5:7]
+    wanted = np.empty((TASKS, 2, ACTIONS))
+    for c in range(2):
+        for a in range(ACTIONS):
+            chances = []
+            for outcome in (0, 1):
+                fork = belief.fork(every)
+                fork.decide(contexts[:, c], np.full(TASKS, a))
+                fork.observe(Feedback(every, np.full(TASKS, 5), np.full(TASKS, outcome, np.float32)))
+                chances.append(fork.expected(contexts[:, c])[:, a])
+            p = belief.expected(contexts[:, c])[:, a]
+            wanted[:, c, a] = np.maximum(p * (1 - p) * (chances[1] - chances[0]), 0)
+    assert (wanted > 0).sum() >= 6  # random weights may also learn the wrong way round
+    np.testing.assert_allclose(belief.variance(contexts), wanted, atol=1e-6)
+    np.testing.assert_allclose(belief.variance(contexts[:, 0]), wanted[:, 0], atol=1e-6)
+    some = np.array([[2, 0], [1, 2], [0, 1]])
+    picked = np.take_along_axis(wanted, some[:, None], axis=2)
+    np.testing.assert_allclose(belief.variance(contexts, some), picked, atol=1e-6)
+    double = play(begin(model, replace(tasks, reward_fn=signed)), tasks)
+    np.testing.assert_allclose(double.variance(contexts), 4 * wanted, atol=1e-6)
+    assert begin(random_model("gaussian"), setting("gaussian")).variance(contexts) is None
 
 
 @pytest.mark.parametrize("outcomes", ["bernoulli", "gaussian"])

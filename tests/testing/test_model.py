@@ -12,7 +12,7 @@ from gents_gym.models.load import bundled_family
 from gents_gym.testing import ContractError, check_model
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-KINDS = ["exact", *(name for preset in registry.PRESETS for name in bundled_family(preset))]
+KINDS = ["exact", "general", *(name for preset in registry.PRESETS for name in bundled_family(preset))]
 
 
 @pytest.fixture
