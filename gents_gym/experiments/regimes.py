@@ -10,7 +10,7 @@ ENVS = {"synthetic": "gents_gym/Synthetic-v0", "news": "gents_gym/News-v0"}
 PAPER = {"synthetic": "ts-gen(policy=logistic)", "news": "ts-gen(policy=mlp)"}  # the paper's TS-Gen
 FIELD = ("greedy", "ts-gen", "gen-ucb", "softmax", "ts-gen(samples=8, m=64)", "gen-kg", "bayes-ucb")
 RIVALS = ("greedy", "gen-ucb", "softmax", "ts-gen(samples=8, m=64)")  # and the paper's TS-Gen
-WRONG_MODELS = ("synthetic-paper", "news-paper")
+WRONG_MODELS = ("synthetic-literal", "synthetic-paper", "news-paper")
 WRONG = ("greedy", "ts-gen", "softmax", "gen-ucb", "gen-kg", "squarecb")  # on a model that is wrong
 N_ACTIONS = 10  # of a task, in both settings
 CHEAP = (  # candidates of long tasks, which neither complete tables nor fit policies
