@@ -292,7 +292,7 @@ def check_manifest(manifest: Manifest) -> None:
 
 
 @contextmanager
-def _first_task(env: str, split: str, seed: int) -> Iterator[tuple[VectorEnv[Any, Any, Any], TaskInfo]]:
+def _first_task(env: str, split: str, seed: int) -> "Iterator[tuple[VectorEnv[Any, Any, Any], TaskInfo]]":
     """Yield an environment that plays the first task, and what an agent may know of it."""
     with closing(make_envs(env, 1, split)) as envs:
         observation, shown = envs.reset(seed=seed)

@@ -172,7 +172,8 @@ def draw_outcomes(
     if (n_each := count_predictors(likelihood)) > 1:
         features = np.repeat(features, n_each, axis=1)
     intercepts, slopes = draw_coefficients(features, latents, contexts.shape[2])
-    predictors = contexts @ slopes.swapaxes(1, 2)  # (B, T, A·(C-1))
+    with np.errstate(invalid="ignore"):  # some libraries' small products set this flag on finite numbers
+        predictors = contexts @ slopes.swapaxes(1, 2)  # (B, T, A·(C-1))
     predictors += intercepts[:, None]
     return outcomes_given(predictors, noise, likelihood)
 
