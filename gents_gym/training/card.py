@@ -65,7 +65,7 @@ Load it with `gents_gym.load_model(folder{kind})`.
 | gradient steps | {chosen["gradient_steps"]} for each learning rate |
 | chosen by validation | {_choices(notes)} |
 | bank | {len(model.bank)} training contexts, {len(model.action_bank)} actions |
-| urn | {_urn(float(model.urn), notes["task_contexts"])} |
+| urn | {_urn(float(model.urn), notes["task_contexts"]) if model.banked else "none: only a task's own contexts"} |
 
 {_losses(notes)}
 Trained on sequences of {config["horizon"]} rows with {model.likelihood} outcomes. {STEP}
