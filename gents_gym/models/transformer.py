@@ -334,6 +334,11 @@ class TransformerModel(SequenceModel):
         if n_rows > self.config.longest:
             raise InputError(f"histories must have at most {self.config.longest} rows for this model, got {n_rows}")
 
+    def check_places(self, n_rows: int) -> None:
+        """Raise if rows have positions, and a history of so many rows has more than there are."""
+        if self.place is not None:
+            self.check_length(n_rows)
+
     def parameter_groups(self, learning_rate: float, weight_decay: float) -> list[dict[str, Any]]:
         """Return two groups: matrices decay, vectors do not."""
         parts: tuple[list[Tensor], list[Tensor]] = ([], [])

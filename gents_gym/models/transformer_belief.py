@@ -71,6 +71,8 @@ class TransformerBelief:
         columns = self._columns(actions)  # (B, n)
         places = torch.tensor(self._ledger.check_contexts(contexts))  # (B, C, D)
         shape = (*columns.shape, places.shape[1])
+        if not shape[2]:
+            return np.zeros((shape[0], 0, shape[1]))
         asked = places[:, None].expand(-1, shape[1], -1, -1)  # (B, n, C, D)
         own = columns.repeat(2 * shape[2], 1)  # (B, n·C·2)
         outcomes = torch.tensor([0.0, 1.0]).repeat(shape[0], shape[1] * shape[2])  # (B, n·C·2)
@@ -188,7 +190,7 @@ class TransformerBelief:
     def _predict_after(self, columns: np.ndarray, contexts: Tensor, outcomes: Tensor) -> np.ndarray:
         """Return parameters in contexts (B, n, k, D) after imagined outcomes (B, n) in the first, (B, n, k, ...)."""
         lengths = self._cache.lengths(columns)[..., None]  # (B, n, 1)
-        self._model.check_length(int(lengths.max()) + 1)
+        self._model.check_places(int(lengths.max()) + 1)
         features = self._features(columns)[:, :, None]
         at = torch.from_numpy(lengths)
         told = self._model.observation_tokens(features, contexts[:, :, :1], outcomes[..., None], at)
@@ -313,5 +315,5 @@ class TransformerBelief:
     def _places(self, columns: np.ndarray, known: np.ndarray, tasks: slice) -> np.ndarray:
         """Return the place of each generated row in its action's history, (B, n, T'), or raise if one is too long."""
         places = self._cache.lengths(columns, tasks)[..., None] + np.arange(known.shape[2]) - known.cumsum(2)
-        self._model.check_length(int(places.max()) + 1)
+        self._model.check_places(int(places.max()) + 1)
         return places.clip(min=0)  # known cells have none

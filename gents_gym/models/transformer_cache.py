@@ -48,7 +48,7 @@ class Cache:
     def append(self, tasks: np.ndarray, actions: np.ndarray, contexts: np.ndarray, outcomes: np.ndarray) -> None:
         """Append a row to actions (n,) of different tasks (n,), with contexts (n, D) and outcomes (n,)."""
         places = self._lengths[tasks, actions] - 1
-        self._model.check_length(int(places.max()) + 1)
+        self._model.check_places(int(places.max()) + 1)
         row = (torch.from_numpy(part) for part in (contexts, outcomes, places))
         self._append(tasks, actions, self._model.observation_tokens(self.features[tasks, actions], *row))
 
@@ -71,6 +71,8 @@ class Cache:
     def add(self, features: Tensor) -> None:
         """Add actions (B, n, F) with empty histories."""
         n_tasks, n = features.shape[:2]
+        if not n:
+            return
         tokens, z = self._model.first_tokens(features.flatten(0, 1))
         tasks, actions = np.divmod(np.arange(n_tasks * n), n)
         actions += self._lengths.shape[1]
@@ -187,6 +189,6 @@ def _threads() -> ThreadpoolController:
 
 def _aligned(*shape: int) -> np.ndarray:
     """Return room for float32 numbers that starts at a cache line, so that registers are loaded from one each."""
-    room = np.empty(math.prod(shape) + 16, np.float32)
+    room = np.zeros(math.prod(shape) + 16, np.float32)  # heads are padded, and the padding is read
     start = -room.ctypes.data // 4 % 16
     return room[start : start + math.prod(shape)].reshape(shape)

@@ -47,9 +47,9 @@ def test_what_was_played_is_not_played_again(played):
         planning(played.parent, "tiny", seed=1, workers=1, regimes=(REGIME,))
 
 
-def test_eight_regimes_and_two_wrong_models():
+def test_eight_regimes_and_three_wrong_models():
     for size in SIZES.values():
-        assert len(size.regimes) == 10
+        assert len(size.regimes) == 11
         for regime in size.regimes.values():
             for agent, count in regime.agents(size).items():
                 assert count % size.block[regime.long] == 0, agent

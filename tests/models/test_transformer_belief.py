@@ -151,13 +151,49 @@ def test_the_cache_grows_and_does_not_change_what_was_concluded(random_model):
         assert found[task, 0] == pytest.approx(float(wanted), abs=1e-5)
 
 
-def test_histories_without_a_known_horizon_end_at_the_longest(random_model):
-    model, tasks = random_model(longest=4), setting()
+def test_histories_without_a_known_horizon_end_with_the_positions(random_model):
+    model, tasks = random_model(longest=4, positions=1), setting()
     belief = play(begin(model, tasks, horizon=None), tasks, 7)  # action 0 of task 0 has four rows
     with pytest.raises(InputError, match="histories must have at most 4 rows for this model, got 6"):
         belief.complete(tasks.contexts[:, 7], rows=2)
     with pytest.raises(InputError, match="histories must have at most 4 rows for this model, got 5"):
         play(begin(model, tasks, horizon=None), tasks, 9)
+
+
+def test_histories_without_positions_have_no_end(random_model):
+    tasks = setting()
+    short, long = random_model(longest=4), random_model(longest=60)
+    long.load_state_dict(short.state_dict())
+    found, wanted = (play(begin(model, tasks, horizon=None), tasks, 9) for model in (short, long))
+    np.testing.assert_array_equal(found.expected(tasks.contexts[:, 0]), wanted.expected(tasks.contexts[:, 0]))
+    assert found.complete(tasks.contexts[:, 0], rows=2).outcomes.shape[1] == 1
+
+
+def test_a_restored_belief_predicts_the_same_whatever_was_in_memory(random_model, monkeypatch):
+    model, tasks = random_model(width=16, heads=4), setting()  # heads of 4 numbers are padded to 16
+    state = play(begin(model, tasks), tasks).state()
+    plain = np.empty
+
+    def dirty(shape, dtype=float):
+        array = plain(shape, dtype)
+        if array.dtype == np.float32:
+            array.fill(np.nan)
+        return array
+
+    monkeypatch.setattr(np, "empty", dirty)
+    restored = begin(model, tasks)
+    restored.restore(state)
+    assert np.isfinite(restored.expected(tasks.contexts[:, 5])).all()
+
+
+def test_nothing_asked_or_added_is_nothing(random_model):
+    tasks = setting()
+    belief = play(begin(random_model(), tasks), tasks)
+    none = np.zeros((TASKS, 0, tasks.context_dim), np.float32)
+    assert belief.expected(none).shape == belief.variance(none).shape == (TASKS, 0, ACTIONS)
+    before = belief.expected(tasks.contexts[:, 5])
+    belief.add(np.zeros((TASKS, 0, tasks.action_features.shape[2]), np.float32))
+    np.testing.assert_array_equal(belief.expected(tasks.contexts[:, 5]), before)
 
 
 def test_predictions_that_are_no_numbers_name_the_task(random_model, monkeypatch):
