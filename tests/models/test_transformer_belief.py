@@ -174,8 +174,8 @@ def test_a_restored_belief_predicts_the_same_whatever_was_in_memory(random_model
     state = play(begin(model, tasks), tasks).state()
     plain = np.empty
 
-    def dirty(shape, dtype=float):
-        array = plain(shape, dtype)
+    def dirty(shape, dtype=float, **options):
+        array = plain(shape, dtype, **options)
         if array.dtype == np.float32:
             array.fill(np.nan)
         return array
