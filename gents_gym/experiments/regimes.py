@@ -8,7 +8,8 @@ from gents_gym.tuning.config import TuneConfig
 
 ENVS = {"synthetic": "gents_gym/Synthetic-v0", "news": "gents_gym/News-v0"}
 PAPER = {"synthetic": "ts-gen(policy=logistic)", "news": "ts-gen(policy=mlp)"}  # the paper's TS-Gen
-FIELD = ("greedy", "ts-gen", "gen-ucb", "softmax", "ts-gen(samples=8, m=64)", "gen-kg", "bayes-ucb")
+FIELD = ("greedy", "gen-ucb", "softmax", "ts-gen(samples=8, m=64)", "gen-kg", "bayes-ucb")
+OWN = {"synthetic": (), "news": ("ts-gen",)}  # the default TS-Gen; in the synthetic setting it is the paper's
 RIVALS = ("greedy", "gen-ucb", "softmax", "ts-gen(samples=8, m=64)")  # and the paper's TS-Gen
 WRONG_MODELS = ("synthetic-literal", "synthetic-paper", "news-paper")
 WRONG = ("greedy", "ts-gen", "softmax", "gen-ucb", "gen-kg", "squarecb")  # on a model that is wrong
@@ -73,7 +74,7 @@ class Regime:
 
     def agents(self, size: "Size") -> dict[str, int]:
         """Return how many tasks each agent plays, without ``auto``; agents without tasks are left out."""
-        names = WRONG if self.wrong is not None else (self.paper, *FIELD)
+        names = WRONG if self.wrong is not None else (self.paper, *OWN[self.setting], *FIELD)
         return {agent: n for agent in names if (n := size.tasks_of(self, agent))}
 
     def spec(self, agent: str, tuned: Path) -> str:
@@ -133,6 +134,6 @@ FULL = (500, 300)
 SIZES = {
     "tiny": Size((4, 4), (4, 2), (2, 0), 2, (2, 2), (2, 2), (6, 9), ("greedy", "bayes-ucb")),
     "small": Size((200, 60), (100, 10), (20, 5), 20, (100, 60), (20, 5), candidates=CHEAP),
-    "medium": Size((500, 300), (300, 40), (60, 10), 40, (400, 200), (20, 10), candidates=CHEAP),
+    "medium": Size(FULL, (500, 100), (200, 30), 50, (400, 200), (50, 10), candidates=CHEAP),
     "full": Size(FULL, FULL, FULL, 100, (400, 200), (50, 20)),
 }
