@@ -30,15 +30,14 @@ def fit_logistic(
     weighted = weights.shape[0] > 0
     solved = np.ones((n_tasks, n_actions), np.bool_)
     ones, counts = np.ones(n_rows, np.float32), np.ones(n_rows, np.float32)
-    x, products = np.empty((1 + size, n_rows)), np.empty(((1 + size) * (2 + size) // 2, n_rows))
-    y, w, largest = np.empty(n_rows), np.empty(n_rows), np.empty(1 + size)
+    x, y, w, largest = np.empty((1 + size, n_rows)), np.empty(n_rows), np.empty(n_rows), np.empty(1 + size)
     sums, factor = np.empty(1 + size), np.empty((1 + size, 1 + size))
     work = (np.empty(n_rows), np.empty(n_rows), np.empty(1 + size), np.empty(1 + size), np.empty((1 + size, 1 + size)))
     for b in range(n_tasks):
         n = 0
         if not weighted:
-            n = _gather(contexts[b], ones, x, products, w, largest)
-            _bound(products, w, n, penalty, sums, factor)
+            n = _gather(contexts[b], ones, x, w, largest)
+            _bound(x, w, n, penalty, sums, factor)
         for a in range(n_actions):
             if weighted:
                 for t in range(n_rows):
@@ -54,21 +53,18 @@ def fit_logistic(
                 solution[b, a] = 0
                 continue
             if weighted:
-                n = _gather(contexts[b], counts, x, products, w, largest)
-                _bound(products, w, n, penalty, sums, factor)
+                n = _gather(contexts[b], counts, x, w, largest)
+                _bound(x, w, n, penalty, sums, factor)
             constant[b, a] = np.nan
             beta = solution[b, a]
             _start(x, y, w, n, sums, factor, beta, warm, work)
-            solved[b, a] = _solve(x, products, y, w, n, penalty, beta, largest, tolerance, max_iterations, work)
+            solved[b, a] = _solve(x, y, w, n, penalty, beta, largest, tolerance, max_iterations, work)
     return solved
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
-def _gather(contexts, counts, x, products, w, largest):  # type: ignore[no-untyped-def]
-    """Store the rows (1, context) that count contiguously, with the products of their features; return their number.
-
-    The largest absolute value of each feature is stored too.
-    """
+def _gather(contexts, counts, x, w, largest):  # type: ignore[no-untyped-def]
+    """Store the rows (1, context) that count contiguously, and each feature's largest size; return their number."""
     size, n = contexts.shape[1], 0
     for t in range(contexts.shape[0]):
         if counts[t] > 0:
@@ -77,32 +73,42 @@ def _gather(contexts, counts, x, products, w, largest):  # type: ignore[no-untyp
                 x[1 + k, n] = contexts[t, k]
             w[n] = counts[t]
             n += 1
-    i = 0
     for k in range(1 + size):
         most = 0.0
         for t in range(n):
             most = max(most, abs(x[k, t]))
         largest[k] = most
-        for j in range(k + 1):
-            for t in range(n):
-                products[i, t] = x[k, t] * x[j, t]
-            i += 1
     return n
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
-def _bound(products, w, n, penalty, sums, factor):  # type: ignore[no-untyped-def]
+def _products(x, weight, n, penalty, matrix):  # type: ignore[no-untyped-def]
+    """Write the lower half of Σ weight·xxᵀ of the first n rows, plus the penalty on the slopes."""
+    size = x.shape[0]
+    for k in range(0, size, 2):  # two rows and two columns share each read
+        h = min(k + 1, size - 1)
+        for j in range(0, k + 1, 2):
+            i = min(j + 1, size - 1)
+            kj = ki = hj = hi = 0.0
+            for t in range(n):
+                p, q = weight[t] * x[k, t], weight[t] * x[h, t]
+                kj += p * x[j, t]
+                ki += p * x[i, t]
+                hj += q * x[j, t]
+                hi += q * x[i, t]
+            matrix[k, j], matrix[k, i], matrix[h, j], matrix[h, i] = kj, ki, hj, hi
+    for k in range(1, size):
+        matrix[k, k] += penalty
+
+
+@njit(cache=True, fastmath=True, error_model="numpy")
+def _bound(x, w, n, penalty, sums, factor):  # type: ignore[no-untyped-def]
     """Write the sums of the features, and the factor of ¼Σwxxᵀ plus the penalty, which bounds every Hessian."""
-    i = 0
+    _products(x, w, n, 4 * penalty, factor)
+    sums[:] = factor[:, 0]
     for k in range(len(sums)):
         for j in range(k + 1):
-            total = 0.0
-            for t in range(n):
-                total += w[t] * products[i, t]
-            if j == 0:
-                sums[k] = total
-            factor[k, j] = total / 4 + (penalty if j == k and k > 0 else 0.0)
-            i += 1
+            factor[k, j] /= 4
     _factorise(factor)
 
 
@@ -150,7 +156,7 @@ def _misfit(x, y, w, n, beta, slope, curve):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
-def _solve(x, products, y, w, n, penalty, beta, largest, tolerance, max_iterations, work):  # type: ignore[no-untyped-def]
+def _solve(x, y, w, n, penalty, beta, largest, tolerance, max_iterations, work):  # type: ignore[no-untyped-def]
     """Solve one problem on the first n columns of x (K, n), in place of beta; return whether it converged.
 
     ``largest`` (K,) holds the largest absolute value of each feature.
@@ -160,7 +166,7 @@ def _solve(x, products, y, w, n, penalty, beta, largest, tolerance, max_iteratio
     step[:] = 0
     for _ in range(max_iterations):
         _slopes(x, y, w, n, beta, slope, curve)
-        norm, i = 0.0, 0
+        norm = 0.0
         for k in range(size):
             total = 0.0
             for t in range(n):
@@ -179,13 +185,7 @@ def _solve(x, products, y, w, n, penalty, beta, largest, tolerance, max_iteratio
                 step[k] *= share
             before *= share
             continue
-        for k in range(size):
-            for j in range(k + 1):
-                total = 0.0
-                for t in range(n):
-                    total += curve[t] * products[i, t]
-                hessian[k, j] = total + (penalty if j == k and k > 0 else 0.0)
-                i += 1
+        _products(x, curve, n, penalty, hessian)
         steepest = 0.0
         for k in range(size):
             steepest = max(steepest, hessian[k, k])
@@ -224,8 +224,8 @@ def _slopes(x, y, w, n, beta, slope, curve):  # type: ignore[no-untyped-def]
 @njit(cache=True, error_model="numpy")
 def _factorise(matrix: np.ndarray) -> None:
     """Overwrite the lower half of a positive definite matrix by its Cholesky factor."""
-    for k in range(len(matrix)):
-        for j in range(k + 1):
+    for j in range(len(matrix)):  # column by column: the entries of a column do not wait for each other
+        for k in range(j, len(matrix)):
             total = matrix[k, j]
             for i in range(j):
                 total -= matrix[k, i] * matrix[j, i]
