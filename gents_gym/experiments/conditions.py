@@ -97,7 +97,11 @@ AXES = {
                 *FORGETFUL,
                 *REFERENCES,
             ),
-            {"ts-gen(model=exact)": 25, "greedy(model=exact)": 100},
+            {
+                "ts-gen(model=exact)": 25,
+                "greedy(model=exact)": 100,
+                **dict.fromkeys(on_models((AVERAGED,), "forgetting", "still"), 100),
+            },
             "best",
         ),
         Axis(
@@ -107,7 +111,7 @@ AXES = {
             {"outcomes": "gaussian"},
             {f"{value:g}": {"correlation": value} for value in (0.0, 0.25, 0.5, 0.75)},
             (*PLANNING, *on_models(QUICK, "joint"), *LINEAR, *REFERENCES),
-            {"ts-gen(model=exact)": 50, "greedy(model=exact)": 100},
+            {"ts-gen(model=exact)": 50, "greedy(model=exact)": 100, "ts-gen(model=joint)": 150},
         ),
     )
 }
