@@ -1,9 +1,9 @@
 """Compiles the training of many small networks; every inner loop runs along the units of a hidden layer.
 
 A network has one hidden layer. Its unit j is one row of parameters: the bias, the weights of the context (and zeros, up
-to a multiple of ``GROUP``), and the weight of the unit in the output. While a network is trained, these are the columns
-of blocks of ``BLOCK`` units: parameter k of unit u of a block is entry k·BLOCK + u. Distances between parameters are
-then constants, so the compiler knows which entries differ. Missing units have zeros as parameters, which stay zeros.
+to a multiple of ``GROUP``), and the weight of the unit in the output. The loops have them transposed, in blocks of
+``BLOCK`` units: entry k·BLOCK + u is parameter k of a block's unit u. The distance between two parameters of a unit is
+then a constant, which the compiler needs to use vectors. The parameters of missing units are zeros and stay zeros.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from gents_gym.numerics.series import decay32
 GROUP = 5  # features per loop, few enough that those of four rows stay in registers
 BLOCK = 128  # units per block
 LANES = 16  # loops run along a multiple of this many units, so that none has a slow remainder
-CHUNK = 32  # rows whose hidden layers are kept, few enough for the processor's fastest memory; a multiple of 4
+CHUNK = 64  # rows per pass forward and back, a multiple of 4, few enough that their hidden layer stays in the cache
 
 _ZERO, _ONE, _TINY = np.float32(0), np.float32(1), np.float32(1e-8)
 # A unit that no row activates has only the penalty's gradient and shrinks for ever. Below this size, squares would
@@ -24,7 +24,6 @@ _ZERO, _ONE, _TINY = np.float32(0), np.float32(1), np.float32(1e-8)
 _LEAST = np.float32(1e-17)
 _KEEP_FIRST, _KEEP_SECOND = np.float32(0.9), np.float32(0.999)  # Adam's decays of the two moments
 _NEW_FIRST, _NEW_SECOND = np.float32(0.1), np.float32(0.001)
-
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
@@ -46,7 +45,7 @@ def train_networks(
     n_tasks, n_actions, width, _ = units.shape
     work = _work(width, rows.shape[2])
     chosen = np.arange(rows.shape[1])
-    orders, drawn = np.empty(uniform.T.shape, np.int64), 0  # of rows in each epoch, and of how many epochs
+    orders, drawn = np.empty(uniform.T.shape, np.int64), 0  # the rows of each epoch, and how many epochs have them
     epochs = np.zeros((n_tasks, n_actions), np.int64)
     for b in range(n_tasks):
         for a in range(n_actions):
@@ -64,18 +63,23 @@ def train_networks(
 
 @njit(cache=True, fastmath=True, error_model="numpy")
 def _work(width: int, size: int) -> Any:
-    """Return memory: the parameters, their gradient and its moments, a chunk's hidden layers, sums, targets, outputs."""
-    parameters = np.zeros((4, -(-width // BLOCK), (size + 2) * BLOCK), np.float32)
-    hidden = np.zeros((parameters.shape[1], CHUNK * BLOCK), np.float32)
-    return parameters, hidden, np.zeros(4 * BLOCK, np.float32), np.zeros(CHUNK, np.float32), np.zeros(CHUNK, np.float32)
+    """Return memory for the C blocks of a network, and for a chunk of rows."""
+    n_blocks = -(-width // BLOCK)
+    return (
+        np.zeros((4, n_blocks, (size + 2) * BLOCK), np.float32),  # parameters, their gradient, and its two moments
+        np.zeros((n_blocks, CHUNK * BLOCK), np.float32),  # hidden layer
+        np.zeros(4 * BLOCK, np.float32),  # sums of four rows
+        np.zeros(CHUNK, np.float32),  # outcomes
+        np.zeros(CHUNK, np.float32),  # outputs
+    )
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
 def _train(x, y, chosen, orders, drawn, units, bias, uniform, penalty, rate, batch, tolerance, patience, work):  # type: ignore[no-untyped-def]
     """Train one network on the chosen rows, in place; return the epochs and the output's bias."""
     (parameters, hidden, sums, target, out), width, n = work, len(units), len(chosen)
-    weights, gradient = parameters[0], parameters[1]
-    parameters[2:] = _ZERO
+    weights, gradient, moments = parameters[0], parameters[1], parameters[2:]
+    moments[:] = _ZERO
     _pack(units, weights)
     first, second = _ZERO, _ZERO  # moments of the output bias's gradient
     left_first, left_second = 1.0, 1.0  # what is left of the moments' initial values
@@ -105,12 +109,10 @@ def _train(x, y, chosen, orders, drawn, units, bias, uniform, penalty, rate, bat
             left_first *= 0.9
             left_second *= 0.999
             step = np.float32(rate * np.sqrt(1 - left_second) / (1 - left_first))
+            decay = np.float32(penalty / length)
             for c in range(len(weights)):
-                squares = _move(
-                    weights[c], gradient[c], parameters[2, c], parameters[3, c], _tiles(width, c),
-                    np.float32(penalty / length), step,
-                )  # fmt: skip
-                total += 0.5 * penalty * squares
+                m, s = moments[0, c], moments[1, c]
+                total += 0.5 * penalty * _move(weights[c], gradient[c], m, s, _tiles(width, c), decay, step)
             first = _KEEP_FIRST * first + _NEW_FIRST * slope
             second = _KEEP_SECOND * second + _NEW_SECOND * slope * slope
             bias -= step * first / (np.sqrt(second) + _TINY)
@@ -133,13 +135,13 @@ def _pack(units: np.ndarray, weights: np.ndarray) -> None:
 
 @njit(cache=True, fastmath=True, error_model="numpy")
 def _tiles(width: int, c: int) -> Any:
-    """Return how many times ``LANES`` units block c of a network has."""
+    """Return the number of units of a network's block c, in ``LANES``, rounded up."""
     return -(-min(width - c * BLOCK, BLOCK) // LANES)
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
 def _four(x: np.ndarray, here: np.ndarray, q: int, k: int) -> Any:
-    """Return five features, from k on, of each of four rows, from q on; the last row again if there are fewer."""
+    """Return ``GROUP`` features from k on, of the four rows from q on; if there are fewer, the last row again."""
     last = len(here) - 1
     i, j, m, n = here[q], here[min(q + 1, last)], here[min(q + 2, last)], here[min(q + 3, last)]
     return (
@@ -152,7 +154,7 @@ def _four(x: np.ndarray, here: np.ndarray, q: int, k: int) -> Any:
 
 @njit(cache=True, fastmath={"contract", "nnan", "nsz"}, error_model="numpy")
 def _add(s: Any, x: Any, w: Any) -> Any:
-    """Return s + x·w of five numbers, always added in this order, so that a row's result is one in any place."""
+    """Return s + x·w, summed in this order, so that a row has the same output in each of the four places."""
     return s + x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3] + x[4] * w[4]
 
 
@@ -161,12 +163,12 @@ def _forward(
     x: np.ndarray,  # (T, K)
     here: np.ndarray,  # (n,): rows of x, at most CHUNK
     w: np.ndarray,  # ((K+2)·BLOCK,): one block
-    tiles: int,
-    hidden: np.ndarray,  # (CHUNK·BLOCK,): the result
-    sums: np.ndarray,  # (4·BLOCK,): memory
-    out: np.ndarray,  # (CHUNK,): the output, to which the block's units are added
+    tiles: int,  # units of the block, in LANES
+    hidden: np.ndarray,  # (CHUNK·BLOCK,)
+    sums: np.ndarray,  # (4·BLOCK,): scratch memory
+    out: np.ndarray,  # (CHUNK,), without the output's bias
 ) -> None:
-    """Write the hidden layer and add to the output of some rows."""
+    """Write the hidden layer of a block's units, and add what they contribute to the output."""
     size = x.shape[1]
     last = w[(size + 1) * BLOCK :]
     for q in range(0, len(here), 4):
@@ -203,7 +205,7 @@ def _forward(
 @njit(cache=True, fastmath=True, error_model="numpy")
 def _slopes(out: np.ndarray, target: np.ndarray, n: int, bias: Any, share: Any) -> Any:
     """Overwrite the n outputs with the loss's derivatives, and return the sum of the log losses."""
-    product, rest = 1.0, _ZERO  # log Π(1 + e) is Σ log(1 + e), and 2^CHUNK is no large number
+    product, rest = 1.0, _ZERO  # log Π(1 + e) is Σ log(1 + e), and 2^CHUNK fits into a float64
     for r in range(n):
         logit = out[r] + bias
         e = decay32(logit)
@@ -218,14 +220,14 @@ def _slopes(out: np.ndarray, target: np.ndarray, n: int, bias: Any, share: Any) 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
 def _backward(x, here, tiles, hidden, slopes, gradient):  # type: ignore[no-untyped-def]
-    """Add up slope times feature of the rows that activate a unit, for a block's units and each feature."""
+    """Add, for the bias and each feature, the sum of slope times feature over the rows that activate a unit."""
     size = x.shape[1]
     for q in range(0, len(here), 4):
         s_a, s_b, s_c, s_d = slopes[q], slopes[q + 1], slopes[q + 2], slopes[q + 3]
         h = hidden[q * BLOCK :]
         for k in range(0, size, GROUP):
             (a, b, c, d), g = _four(x, here, q, k), gradient[k * BLOCK :]
-            ones = _ONE if k == 0 else _ZERO  # later groups have no bias before their first feature
+            ones = _ONE if k == 0 else _ZERO  # before later groups there is no bias, but a feature that is done
             for u in range(tiles * LANES):
                 t_a = s_a if h[u] > _ZERO else _ZERO
                 t_b = s_b if h[BLOCK + u] > _ZERO else _ZERO
@@ -249,7 +251,7 @@ def _move(w, gradient, first, second, tiles, decay, step):  # type: ignore[no-un
         v, g, m, s = w[k:], gradient[k:], first[k:], second[k:]
         if k < last:
             for u in range(tiles * LANES):
-                # An active unit's value is its weights times features, so the sums give its slope in the output.
+                # An active unit's value is Σ weight·feature, so Σ slope·value is the weighted sum of those sums.
                 slopes[u] += v[u] * g[u]
                 g[u] *= up[u]
         if k > 0:  # the bias has no penalty
