@@ -24,7 +24,7 @@ class MLPPolicy(BinaryPolicy):
     def logits(self, contexts: np.ndarray) -> np.ndarray:
         """Return the log odds, (B, T, D) to (B, T, A), or (B, D) to (B, 1, A)."""
         contexts = check_contexts(contexts, len(self.units), self.context_dim)
-        return network_logits(_columns(contexts), self.units, self.biases)
+        return network_logits(_padded(contexts), self.units, self.biases)
 
 
 @dataclass(frozen=True)
@@ -87,16 +87,16 @@ class MLP:
         if table.weights is not None and not ((table.weights == 0) | (table.weights == 1)).all():
             raise InputError("weights must be 0 or 1 for the MLP policy class, got others")
         constant = table.constants()
-        x = _columns(table.contexts)
-        units, biases = self._start(table, x.shape[1])
+        x = _padded(table.contexts)
+        units, biases = self._start(table, x.shape[2])
         epochs, batch, rate = self.max_epochs, self.batch, self.learning_rate
         if warm_start is not None and not self.full:
             epochs, batch, rate = self.short_epochs, self.short_batch, self.short_learning_rate
-        uniform = np.random.default_rng([self.seed, 1]).random((x.shape[2], epochs))
+        uniform = np.random.default_rng([self.seed, 1]).random((x.shape[1], epochs))
         y, counted = np.ascontiguousarray(table.outcomes.swapaxes(1, 2)), np.zeros((0, 0, 0), bool)
         if table.weights is not None:
             counted = np.ascontiguousarray(table.weights.swapaxes(1, 2) > 0)
-        rule = (self.alpha, rate, min(batch, x.shape[2]), self.tolerance, self.patience)
+        rule = (self.alpha, rate, min(batch, x.shape[1]), self.tolerance, self.patience)
         took = train_networks(x, y, counted, np.isnan(constant), units, biases, uniform, *rule)
         return MLPPolicy(units, biases, took, table.contexts.shape[2], constant=constant, reward_fn=self.reward_fn)
 
@@ -113,9 +113,9 @@ class MLP:
         return np.tile(units, (n_tasks, 1, 1, 1)), np.tile(biases, (n_tasks, 1))
 
 
-def _columns(contexts: np.ndarray) -> np.ndarray:
-    """Return the contexts' features as columns, with zeros up to a multiple of ``GROUP``, (B, T, D) to (B, K, T)."""
+def _padded(contexts: np.ndarray) -> np.ndarray:
+    """Return the contexts with zeros up to a multiple of ``GROUP`` features, (B, T, D) to (B, T, K)."""
     n_tasks, n_rows, size = contexts.shape
-    columns = np.zeros((n_tasks, -(-size // GROUP) * GROUP, n_rows), np.float32)
-    columns[:, :size] = contexts.swapaxes(1, 2)
-    return columns
+    padded = np.zeros((n_tasks, n_rows, -(-size // GROUP) * GROUP), np.float32)
+    padded[..., :size] = contexts
+    return padded

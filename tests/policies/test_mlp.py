@@ -39,14 +39,14 @@ def as_sklearn(policy, b, a, size, **options):
     return model
 
 
-@pytest.mark.parametrize("context_dim", [2, 5, 7])
-def test_training_follows_scikit_learn_step_by_step(context_dim):
+@pytest.mark.parametrize(("context_dim", "width", "n_rows"), [(2, 20, 60), (5, 20, 75), (7, 20, 60), (12, 150, 75)])
+def test_training_follows_scikit_learn_step_by_step(context_dim, width, n_rows):
     """In one batch the order of the rows is no matter, so both take the same steps."""
-    contexts, outcomes = tables(context_dim=context_dim)
-    policy_class = MLP(batch=60, max_epochs=25, alpha=0.01, width=20)
+    contexts, outcomes = tables(n_rows=n_rows, context_dim=context_dim)
+    policy_class = MLP(batch=n_rows, max_epochs=25, alpha=0.01, width=width)
     start, found = first_weights(policy_class, contexts, outcomes), policy_class.fit(contexts, outcomes)
     for b, a in ((0, 0), (1, 2)):
-        model = as_sklearn(start, b, a, context_dim, batch_size=60, alpha=0.01, hidden_layer_sizes=(20,))
+        model = as_sklearn(start, b, a, context_dim, batch_size=n_rows, alpha=0.01, hidden_layer_sizes=(width,))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.set_params(max_iter=25).fit(contexts[b], outcomes[b, :, a])
@@ -181,7 +181,8 @@ def test_columns_of_one_outcome_predict_it_and_rewards_are_applied():
     policy = make_policy("mlp", reward_fn=lambda y: 1 - y / 2).fit(contexts, outcomes)
     assert (policy.scores(contexts)[0, :, 1] == 0.5).all()
     assert (policy.scores(contexts)[1, :, 0] == 1).all()
-    assert np.array_equal(policy.scores(contexts[:, 4]), policy.scores(contexts)[:, 4])
+    alone = [policy.scores(contexts[:, t]) for t in range(60)]
+    assert np.array_equal(np.stack(alone, axis=1), policy.scores(contexts))
     assert np.allclose(policy.scores(contexts), 1 - policy.probability(contexts) / 2)
 
 
