@@ -9,12 +9,12 @@ import numpy as np
 
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.on_model import DEFAULT_MODEL
-from gents_gym.checks import check_integer
+from gents_gym.checks import InputError, check_integer
 from gents_gym.construct import agent_ids, make_agent
 from gents_gym.models.load import fitting_model
 from gents_gym.models.tuned import check_law, find_tuned, tuned_entry, tuned_files
 from gents_gym.specs import check_registered
-from gents_gym.types import Agent, Feedback, Resolves, Selective, TaskInfo
+from gents_gym.types import Agent, Feedback, RandomisedAgent, Resolves, Selective, TaskInfo
 
 
 @dataclass
@@ -61,6 +61,14 @@ class Auto(Resettable):
         agent: Any = self._agent  # one of ours, which all accept a mask
         chosen: np.ndarray = agent.act(context, available)
         return chosen
+
+    def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
+        """Return the chosen agent's probabilities, (B, D) to (B, A)."""
+        agent: Any = self._agent  # all of ours accept a mask
+        if not isinstance(agent, RandomisedAgent):
+            raise InputError(f"the tuned agent must have probabilities(context), got {type(agent).__name__}")
+        chances: np.ndarray = agent.probabilities(context, *(() if available is None else (available,)))
+        return chances
 
     def observe(self, context: np.ndarray, action: np.ndarray, outcome: np.ndarray) -> None:
         """Pass the outcomes on to the chosen agent."""

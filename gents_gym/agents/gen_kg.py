@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gents_gym.agents.ahead import Ahead
 from gents_gym.agents.available import Available, find_available
 from gents_gym.agents.base import Resettable
 from gents_gym.agents.on_model import DEFAULT_MODEL, BeliefHolder, first_task
@@ -73,12 +74,18 @@ class GenKG(Resettable):
         check_memory(4 * len(rngs) * self.size * (info.context_dim + info.n_actions), size=self.size, tasks=len(rngs))
         self._held = BeliefHolder(self.model, info, rngs)
         self._choose = Chooser(self.ties, rngs, info.n_actions)
+        self._scores = Ahead(self.scores)
         self._info, self._time = info, 0
 
     def act(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
         """Return the actions (B,) with the highest score."""
         live = find_available(available, self._info)
-        return self._held.acts(context, self._choose(self.scores(context, live), live))
+        return self._held.acts(context, self._choose(self._scores.take(context, live), live))
+
+    def probabilities(self, context: np.ndarray, available: np.ndarray | None = None) -> np.ndarray:
+        """Return probability 1 for the action with the highest score, given the imagined contexts, (B, D) to (B, A)."""
+        live = find_available(available, self._info)
+        return self._choose.probabilities(self._scores.look(context, live), live)
 
     def scores(self, context: np.ndarray, live: Available | None = None) -> np.ndarray:
         """Return the scores, (B, D) to (B, A), or for the live actions, (B, n), as if no other actions would appear."""

@@ -12,10 +12,11 @@ from gents_gym.evaluation.harness import evaluate
 from gents_gym.evaluation.progress import Progress
 from gents_gym.evaluation.rollout import Rollout
 from gents_gym.experiments.planning_page import NAME, TITLE, Block, draw, make_page
-from gents_gym.experiments.regimes import COSTS, SIZES, Regime, Size, kind_of
-from gents_gym.experiments.studies import Parts, choose_parts, open_study, read_records
+from gents_gym.experiments.regimes import COSTS, N_ACTIONS, SIZES, Regime, Size, kind_of
+from gents_gym.experiments.studies import Parts, choose_parts, open_study, read_evaluation
 from gents_gym.files import write_whole
 from gents_gym.models.tuned import TUNED, read_tuned
+from gents_gym.specs import parse_spec
 from gents_gym.tuning.tune import tune
 
 
@@ -30,7 +31,8 @@ def planning(
     """Tune and play the regimes, and return the page of everything that the folder holds; nothing is played twice.
 
     Each regime has its own folder below ``out``, with ``tuned``, where ``auto`` was chosen, and an evaluation for each
-    number of tasks. So several calls can play regimes, also at the same time.
+    number of tasks. So several calls can play regimes, also at the same time and at different scales: the page has the
+    most tasks that each agent has played, and says where these are fewer than at ``scale``.
 
     Args:
         out: The folder.
@@ -49,7 +51,7 @@ def planning(
     parts = Parts(on_progress, [weight for each in work.values() for weight in each.values()])
     for name in chosen:
         _play(size.regimes[name], size, seed, out / name, workers, parts, list(work[name]))
-    blocks = [block for regime in size.regimes.values() if (block := _read(regime, size, seed, out / regime.name))]
+    blocks = [block for regime in size.regimes.values() if (block := _read(regime, seed, out / regime.name))]
     command = f"gents-gym study {NAME} --scale {scale}" + (f" --seed {seed}" if seed else "")
     page = make_page(command, size, blocks, time.perf_counter() - started)
     for file, data in {f"{NAME}.png": draw(blocks), f"{NAME}.md": page.encode()}.items():
@@ -60,15 +62,9 @@ def planning(
 def _work(regime: Regime, size: Size) -> dict[int, float]:
     """Return the work of a regime's evaluations by their numbers of tasks, most tasks first; that of tuning is 0."""
     work = {} if regime.wrong else {0: regime.horizon * size.tuning[regime.long] * COSTS["heavy"]}
-    for agent, count in sorted(_agents(regime, size).items(), key=lambda item: -item[1]):
+    for agent, count in sorted(size.plan(regime).items(), key=lambda item: -item[1]):
         work[count] = work.get(count, 0.0) + regime.horizon * count * COSTS[kind_of(agent)]
     return work
-
-
-def _agents(regime: Regime, size: Size) -> dict[str, int]:
-    """Return how many tasks each agent of a regime plays, including ``auto``."""
-    auto = {} if regime.wrong else {"auto": size.light[regime.long]}
-    return {**regime.agents(size), **auto}
 
 
 def _play(
@@ -81,7 +77,7 @@ def _play(
             if _tuned(regime, size, seed, folder) is None:
                 tune(size.tune_config(regime, seed), folder / "tuned", workers=workers, on_progress=tell)
             continue
-        agents = tuple(regime.spec(a, folder / "tuned") for a, n in _agents(regime, size).items() if n == count)
+        agents = tuple(regime.spec(a, folder / "tuned") for a, n in size.plan(regime).items() if n == count)
         config = EvaluationConfig(agents, (regime.env,), count, seed=seed, block=size.block[regime.long])
         tell = parts.begin(f"{regime.name}, {count} tasks")
         found = evaluate(config, folder / str(count), workers=workers, on_progress=tell)
@@ -91,22 +87,44 @@ def _play(
 
 def _tuned(regime: Regime, size: Size, seed: int, folder: Path) -> dict[str, Any] | None:
     """Return what the same tuning already chose for a regime; None if there is nothing."""
-    path, config = folder / "tuned" / TUNED, size.tune_config(regime, seed)
-    if not path.exists():
+    config, entry = size.tune_config(regime, seed), _entry(regime, seed, folder)
+    same = entry is not None and {*entry["rungs"][0]["agents"]} == {*(config.candidates or registry.TUNED)}
+    return entry if same and entry is not None and entry["rungs"][-1]["tasks"] >= config.tasks else None
+
+
+def _entry(regime: Regime, seed: int, folder: Path) -> dict[str, Any] | None:
+    """Return what was chosen for a regime at any scale; None if there is nothing."""
+    path = folder / "tuned" / TUNED
+    wanted = {"horizon": regime.horizon, "n_actions": N_ACTIONS, "contexts": regime.law, "seed": seed}
+    entries = read_tuned(path)["entries"] if path.exists() else []
+    return next((dict(entry) for entry in entries if wanted.items() <= entry.items()), None)
+
+
+def _read(regime: Regime, seed: int, folder: Path) -> Block | None:
+    """Return the results in a regime's folder so far, the most tasks of each agent; None if there are none.
+
+    Only agents that played in blocks of the same size can be compared. Of several sizes, the one with the most results
+    is read.
+    """
+    entry, found = _entry(regime, seed, folder), dict[str, dict[str, Rollout]]()
+    parts = [path for path in folder.glob("*") if path.name.isdigit()]
+    for path in sorted(parts, key=lambda path: int(path.name)):
+        if (part := read_evaluation(path, seed)) is None:
+            continue
+        chosen = part.manifest["resolved"].get(regime.env, {})
+        for spec, record in part.records.get(regime.env, {}).items():
+            agent = _agent(regime, spec)
+            # What was chosen may have changed since a smaller evaluation.
+            stale = agent == "auto" and entry is not None and not f"{chosen[spec]}, ".startswith(f"{entry['agent']}, ")
+            if agent is not None and not stale:
+                found.setdefault(record.tasks[0], {})[agent] = record
+    if not found:
         return None
-    wanted = {"horizon": config.horizon, "n_actions": config.n_actions, "contexts": config.contexts, "seed": seed}
-    for entry in read_tuned(path)["entries"]:
-        same = {*entry["rungs"][0]["agents"]} == {*(config.candidates or registry.TUNED)}
-        if same and wanted.items() <= entry.items() and entry["rungs"][-1]["tasks"] >= config.tasks:
-            return dict(entry)
-    return None
+    most = max(found.values(), key=lambda records: sum(len(record.actions) for record in records.values()))
+    return Block(regime, {agent: most[agent] for agent in regime.agents if agent in most}, entry)
 
 
-def _read(regime: Regime, size: Size, seed: int, folder: Path) -> Block | None:
-    """Return the results in a regime's folder so far; None if there are none."""
-    records = dict[str, Rollout]()
-    for agent, count in _agents(regime, size).items():
-        found = read_records(folder / str(count), seed).get(regime.env, {})
-        if (spec := regime.spec(agent, folder / "tuned")) in found:
-            records[agent] = found[spec]
-    return Block(regime, records, _tuned(regime, size, seed, folder)) if records else None
+def _agent(regime: Regime, spec: str) -> str | None:
+    """Return which of a regime's agents a spec is; of ``auto`` the folder may have been moved since it played."""
+    named = "auto" if parse_spec(spec)[0] == "auto" else spec
+    return next((agent for agent in regime.agents if named in (agent, regime.spec(agent, Path()))), None)

@@ -72,10 +72,10 @@ class Regime:
         """The paper's TS-Gen."""
         return PAPER[self.setting]
 
-    def agents(self, size: "Size") -> dict[str, int]:
-        """Return how many tasks each agent plays, without ``auto``; agents without tasks are left out."""
-        names = WRONG if self.wrong is not None else (self.paper, *OWN[self.setting], *FIELD)
-        return {agent: n for agent in names if (n := size.tasks_of(self, agent))}
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents that play it."""
+        return WRONG if self.wrong is not None else (self.paper, *OWN[self.setting], *FIELD, "auto")
 
     def spec(self, agent: str, tuned: Path) -> str:
         """Return an agent's spec as it is played."""
@@ -107,6 +107,10 @@ class Size:
         found = [Regime(s, x, t, long) for s in ENVS for x in (1.0, 0.0) for t, long in lengths]
         found += [Regime(name.partition("-")[0], 1.0, self.horizons[0], wrong=name) for name in WRONG_MODELS]
         return {regime.name: regime for regime in found}
+
+    def plan(self, regime: Regime) -> dict[str, int]:
+        """Return how many tasks each agent plays; agents without tasks are left out."""
+        return {agent: n for agent in regime.agents if (n := self.tasks_of(regime, agent))}
 
     def tasks_of(self, regime: Regime, agent: str) -> int:
         """Return how many tasks an agent plays."""

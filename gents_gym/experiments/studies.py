@@ -9,7 +9,7 @@ from gents_gym.checks import InputError, check_choice
 from gents_gym.drawing.style import SOFTWARE
 from gents_gym.evaluation.progress import Progress
 from gents_gym.evaluation.rollout import Rollout
-from gents_gym.evaluation.store import load_results
+from gents_gym.evaluation.store import Evaluation, load_results
 from gents_gym.files import as_path
 
 Tell = Callable[[Progress], None]
@@ -75,14 +75,20 @@ def choose_parts(names: Sequence[str], known: Sequence[str]) -> list[str]:
 
 def read_records(folder: Path, seed: int) -> dict[str, dict[str, Rollout]]:
     """Return what an evaluation's folder holds so far, by environment and agent; {} if there is nothing."""
+    found = read_evaluation(folder, seed)
+    return {} if found is None else found.records
+
+
+def read_evaluation(folder: Path, seed: int) -> Evaluation | None:
+    """Return what an evaluation's folder holds so far; None if there is nothing."""
     if not (folder / "manifest.json").exists():
-        return {}
+        return None
     found = load_results(folder)
     if (there := found.manifest["run"]["seed"]) != seed:
         raise InputError(
             f"out must be a new folder or that of the same study: seed is {there} in '{folder}', {seed} here"
         )
-    return found.records
+    return found
 
 
 def wrap(text: str) -> str:

@@ -35,8 +35,8 @@ HEADS = (
 )
 NOTE = """\
 Total variation is the distance from the teacher's probabilities, in beliefs that the teacher reaches. The twin
-is the teacher with other random numbers, because shares of few votes are noisy. A perfect network
-has no noise, so it would be closer than the twin.
+is the teacher with other random numbers: shares of few votes are noisy, and the twin of a teacher with a formula
+is at 0. A perfect network has no noise, so it would be closer than a noisy twin.
 """
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gents_gym.checks import InputError, check_type
-from gents_gym.evaluation.grid import EvaluationConfig, slug, versions
+from gents_gym.construct import make_agent
+from gents_gym.evaluation.grid import EvaluationConfig, first_info, slug, versions
 from gents_gym.evaluation.harness import evaluate
 from gents_gym.evaluation.progress import Progress
 from gents_gym.files import check_target
@@ -19,6 +20,7 @@ from gents_gym.models.tuned import Entry, weights_sha256, write_tuned
 from gents_gym.specs import write_spec
 from gents_gym.tuning.config import TuneConfig, choose_candidates, tasks_to_come
 from gents_gym.tuning.halving import best, judge, plan_rungs
+from gents_gym.types import Selective, TaskInfo
 
 ENV = "gents_gym/Imagined-v0"
 SPLIT = "validation"  # split of imagined tasks; those of the test split measure the chosen agent
@@ -52,6 +54,8 @@ def tune(
     law = context_law(come.get("contexts"), urn_mass(model))
     env = write_spec(ENV, {"model": played, **come, "contexts": law})
     candidates = choose_candidates(config, played)
+    if not config.candidates:
+        candidates = _playable(candidates, first_info(env, SPLIT, config.seed))
     place = _place(folder, out)
     rungs = _play(env, candidates, config, place, workers, on_progress)
     entry = {
@@ -75,6 +79,20 @@ def _place(folder: Path, out: str | Path | None) -> Path:
     if place.exists() and not place.is_dir():
         raise InputError(f"out must be a folder, got the file '{place}'")
     return place
+
+
+def _playable(candidates: dict[str, str], info: TaskInfo) -> dict[str, str]:
+    """Return the candidates that can play such tasks; all, if none can, because the evaluation then says why."""
+    found = {}
+    for spec, played in candidates.items():
+        agent = make_agent(played)
+        try:
+            if isinstance(agent, Selective):
+                agent.check(info)
+        except InputError:
+            continue
+        found[spec] = played
+    return found or candidates
 
 
 def _play(

@@ -45,6 +45,23 @@ def test_it_plays_what_was_chosen_for_such_tasks(tuned, option, chosen):
     assert np.array_equal(play(f"auto(tuned='{tuned}'{option})"), play(chosen))
 
 
+@pytest.mark.parametrize(("option", "chosen"), [("", "softmax(temperature=0.5)"), (", contexts=0", "ts-gen(m=4)")])
+def test_its_probabilities_are_those_of_what_was_chosen(tuned, option, chosen):
+    env = f"{ID}(horizon={T})"
+    own, other = (
+        gents_gym.rollout(env, spec, tasks=3, propensities=True) for spec in (f"auto(tuned='{tuned}'{option})", chosen)
+    )
+    assert np.array_equal(own.propensities, other.propensities)
+    assert (own.propensities < 1).any()
+
+
+def test_a_chosen_agent_without_probabilities(tuned):
+    agent = gents_gym.make_agent("auto", tuned=tuned)
+    agent._agent = object()  # such as one of another distribution
+    with pytest.raises(InputError, match=r"the tuned agent must have probabilities\(context\), got object"):
+        agent.probabilities(np.zeros((1, 5)))
+
+
 def test_a_folder_of_tune_is_as_good_as_a_model(tuned):
     assert np.array_equal(play(f"auto(model='{tuned}')"), play("softmax(temperature=0.5)"))
 

@@ -39,7 +39,9 @@ def test_formulas():
     assert (agent.probabilities(context) == 0.25).all()
 
 
-@pytest.mark.parametrize("spec", ["oracle", "linucb", "greedy", "bayes-ucb(model=exact)"])
+@pytest.mark.parametrize(
+    "spec", ["oracle", "linucb", "greedy", "bayes-ucb(model=exact)", "gen-kg", "gen-kg(model=exact)"]
+)
 def test_what_is_certain_is_played(spec):
     agent, context = ready(spec)
     chances = agent.probabilities(context)
@@ -75,7 +77,13 @@ def test_votes_must_be_several(spec):
 
 
 @pytest.mark.parametrize(
-    "spec", ["epsilon-greedy(model=exact)", "ts-gen(ties=random, m=2, votes=3)", "linucb(ties=random)"]
+    "spec",
+    [
+        "epsilon-greedy(model=exact)",
+        "gen-kg(contexts=seen, ties=random)",
+        "ts-gen(ties=random, m=2, votes=3)",
+        "linucb(ties=random)",
+    ],
 )
 def test_asking_changes_nothing_where_streams_are_shared(spec):
     check_agent(spec, steps=8)

@@ -1,13 +1,17 @@
 """The study of planning at its tiny scale: what it tunes and plays, its page, and its verdicts."""
 
+import shutil
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from gents_gym import InputError
 from gents_gym.evaluation.rollout import Rollout
 from gents_gym.evaluation.store import load_results
+from gents_gym.experiments import planning as module
 from gents_gym.experiments.planning import planning
-from gents_gym.experiments.planning_page import Block, Gap, gaps
+from gents_gym.experiments.planning_page import Block, Gap, Result, make_page, results
 from gents_gym.experiments.regimes import SIZES, Regime
 from gents_gym.models.tuned import read_tuned
 
@@ -32,7 +36,9 @@ def test_the_page_shows_what_is_there(played):
     mean = found["greedy"].regret["expected"].sum(axis=1).mean()
     assert f"| greedy | 4 | {mean:.1f} ±" in text
     assert text.count("| auto | 4 |") == 1
-    assert f"| {REGIME} | auto − ½ · ts-gen(policy=logistic) ≤ 0 |" in text
+    goals = text.split("### At most half of TS-Gen's regret")[1].split("###")[0]
+    assert f"| {REGIME} | ts-gen(policy=logistic) |" in goals
+    assert "too few: 1." in goals
     assert "Not played yet: synthetic-1-6" in text
     assert (played.parent / "planning.png").read_bytes().startswith(b"\x89PNG")
 
@@ -51,7 +57,7 @@ def test_eight_regimes_and_three_wrong_models():
     for size in SIZES.values():
         assert len(size.regimes) == 11
         for regime in size.regimes.values():
-            for agent, count in regime.agents(size).items():
+            for agent, count in size.plan(regime).items():
                 assert count % size.block[regime.long] == 0, agent
     with pytest.raises(InputError, match="unknown regime 'synthetic-0-50'; did you mean 'synthetic-0-500'"):
         planning("nowhere", "small", regimes=("synthetic-0-50",))
@@ -72,13 +78,68 @@ def test_verdicts_are_of_common_tasks():
         "softmax": record(hard - 2 + rng.normal(0, 1, 400)),
         "auto": record(hard),
     }
-    best, half, tail = gaps(Block(Regime("synthetic", 1.0, 500), records, None))
-    assert best.goal.startswith("auto − softmax")
-    assert (best.tasks, best.verdict) == (400, "not met")
-    assert best.mean == pytest.approx(2, abs=0.2)
-    assert (half.tasks, half.verdict) == (100, "met")
+    best, half, tail = results(Block(Regime("synthetic", 1.0, 500), records, None))
+    assert best.rival.startswith("softmax")
+    assert (best.gap.tasks, best.verdict) == (400, "not met")
+    assert best.gap.mean == pytest.approx(2, abs=0.2)
+    assert (half.gap.tasks, half.verdict) == (100, "met")
     own, theirs = hard[:100], records[paper].regret["expected"][:, 0]
-    assert tail.mean == pytest.approx(np.quantile(own, 0.95) - np.quantile(theirs, 0.95))
+    assert half.sides == pytest.approx((own.mean(), theirs.mean() / 2))
+    assert tail.sides == pytest.approx((np.quantile(own, 0.95), np.quantile(theirs, 0.95)))
+    assert tail.gap.mean == pytest.approx(tail.sides[0] - tail.sides[1])
     assert tail.verdict == "met"
-    assert tail.low < tail.mean < tail.high
-    assert Gap("", 0.5, -1, 2, 9).verdict == "not shown"
+    assert tail.gap.low < tail.gap.mean < tail.gap.high
+
+
+@pytest.mark.parametrize(
+    ("goal", "low", "high", "tasks", "verdict"),
+    [
+        (0, -1, 2, 20, "level"),
+        (1, -1, 2, 20, "not shown"),
+        (1, -2, -1, 20, "met"),
+        (0, 1, 2, 20, "not met"),
+        (2, -2, -1, 19, "too few"),
+    ],
+)
+def test_verdicts(goal, low, high, tasks, verdict):
+    assert Result(goal, "", (0, 0), Gap("", (low + high) / 2, low, high, tasks)).verdict == verdict
+
+
+def test_rows_are_ordered_and_compared_on_common_tasks():
+    """The slow agent is worse on the tasks that it shares with auto, although its own mean is lower."""
+    hard = np.arange(100.0)
+    regime = SIZES["small"].regimes["synthetic-0-500"]
+    records = {"gen-ucb": record(hard[:40] + 5), "greedy": record(hard - 1), "auto": record(hard)}
+    text = make_page("gents-gym study planning", SIZES["small"], [Block(regime, records, None)], 60.0)
+    rows = [row.split(" | ") for row in text.split("### synthetic-0-500")[1].splitlines() if row.startswith("| ")]
+    assert [(row[0], row[1], row[5]) for row in rows[1:]] == [
+        ("| greedy", "100", "+1.0 (1.0 to 1.0)"),
+        ("| auto", "100", "–"),
+        ("| gen-ucb", "40", "-5.0 (-5.0 to -5.0)"),
+    ]
+    words = " ".join(text.split())
+    assert "Fewer tasks than at this scale: `greedy` 100 of 200, `gen-ucb` 40 of 100, `auto` 100 of 200." in words
+    assert "With less than this scale plays, as their sections say: synthetic-0-500." in words
+    assert "Not played yet: `ts-gen(policy=logistic)`, `softmax`," in words
+
+
+def test_results_of_another_scale_are_on_the_page(played, tmp_path, monkeypatch):
+    """Of each agent the most tasks are read, also from a folder that was moved; what was not tuned is left out."""
+    folder = tmp_path / "moved"
+    shutil.copytree(played.parent, folder)
+    larger = replace(SIZES["tiny"], light=(8, 8), heavy=(6, 6))
+    monkeypatch.setitem(SIZES, "tiny", larger)
+    monkeypatch.setattr(module, "_play", lambda *_: None)
+    text = " ".join(planning(folder, "tiny", regimes=(REGIME,)).read_text().split())
+    assert "`auto` 4 of 8" in text
+    assert "| auto | 4 |" in text
+    monkeypatch.setattr(module, "_entry", lambda *_: {**entry_of(folder), "agent": "gen-ucb"})
+    text = " ".join(planning(folder, "tiny", regimes=(REGIME,)).read_text().split())
+    assert "| auto | 4 |" not in text
+    assert "Not played yet: `auto`" in text
+
+
+def entry_of(folder):
+    (entry,) = read_tuned(folder / REGIME / "tuned/tuned.json")["entries"]
+    numbers = next(iter(entry["rungs"][-1]["agents"].values()))
+    return {**entry, "rungs": [{**rung, "agents": {**rung["agents"], "gen-ucb": numbers}} for rung in entry["rungs"]]}

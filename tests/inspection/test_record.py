@@ -100,11 +100,24 @@ def test_the_value_of_information_is_what_is_above_the_prediction():
         assert (step.reason.scores > step.expected).any()
 
 
+class Mute:
+    """An agent that has nothing but the three verbs."""
+
+    def reset(self, info, rngs):
+        pass
+
+    def act(self, context):
+        return np.zeros(len(context), int)
+
+    def observe(self, context, action, outcome):
+        pass
+
+
 def test_agents_without_a_model_are_shown_beside_a_named_one():
     found = inspect_task("gents_gym/Bernoulli-v0(horizon=5)", "random", model="untrained")
     assert (len(found.steps), found.dims, found.steps[0].best) == (5, None, None)
     assert found.steps[0].expected == pytest.approx(0.5)
-    said = inspect_task(SMALL, "auto", model="filter", steps=2)
+    said = inspect_task(SMALL, f"{__name__}:Mute", model="filter", steps=2)
     assert "the agent does not say why" in said.steps[0].text
     assert said.steps[0].reason.scores is None
 

@@ -13,6 +13,22 @@ SIZES = {"horizon": 30, "n_actions": 4}
 CONFIG = DistillConfig("softmax(temperature=0.1)", **SIZES, tasks=40, held_out=10, epochs=15, batch=128)
 
 
+class Mute:
+    """An agent on a model that does not report its probabilities."""
+
+    def __init__(self, model):
+        pass
+
+    def reset(self, info, rngs):
+        pass
+
+    def act(self, context):
+        return np.zeros(len(context), int)
+
+    def observe(self, context, action, outcome):
+        pass
+
+
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
     told, folder = [], tmp_path_factory.mktemp("distilled") / "net"
@@ -42,6 +58,14 @@ def test_the_agent_plays_other_numbers_of_actions(done):
     assert np.allclose(first, teacher.propensities[:, 0][record.actions[:, 0] == teacher.actions[:, 0]], atol=0.15)
 
 
+@pytest.mark.parametrize("agent", ["gen-kg", "auto", "ids(samples=2, m=4)", "ts-gen(votes=2, m=4)", "squarecb"])
+def test_any_agent_on_the_model_teaches(agent, tmp_path):
+    small = DistillConfig(agent, horizon=4, n_actions=3, tasks=2, held_out=2, epochs=1)
+    _, (found,) = distill(small, tmp_path / "net")
+    assert 0 < found.variation[0] < 1
+    assert 0 <= found.variation[1] < 1
+
+
 def test_watching_changes_nothing_that_the_teacher_plays():
     plain, watched = (
         gents_gym.rollout("gents_gym/Synthetic-v0(horizon=9)", agent, tasks=3)
@@ -64,7 +88,7 @@ def test_the_same_seed_gives_the_same_network(done, tmp_path):
     [
         ({"agent": "linucb"}, "unknown option of agent 'linucb': unexpected keyword argument 'model'"),
         ({"agent": "greedy(model=news-filter)"}, "agent must not name a model, which is --model"),
-        ({"agent": "auto"}, r"agent must have probabilities\(context\) to be learned from, got 'auto'"),
+        ({"agent": f"{__name__}:Mute"}, r"agent must have probabilities\(context\) to be learned from, got '.*:Mute'"),
         ({"model": "synthetic-filer"}, "did you mean 'synthetic-filter'"),
         ({"explore": 2}, "explore must be at most 1, got 2"),
         ({"epochs": 0}, "epochs must be at least 1, got 0"),

@@ -106,6 +106,16 @@ def test_bad_input(tmp_path, options, message):
     assert not any(tmp_path.iterdir())
 
 
+def test_default_candidates_are_those_that_can_play(tmp_path, monkeypatch):
+    """The paper's model has no variances, which Bayes-UCB needs."""
+    monkeypatch.setattr("gents_gym.registry.TUNED", ("greedy", "bayes-ucb", "softmax"))
+    entry, _ = tune(TuneConfig("synthetic-paper", **{**SMALL, "tasks": 2}), tmp_path / "out", workers=1)
+    assert {*entry["rungs"][0]["agents"]} == {"greedy", "softmax"}
+    named = TuneConfig("synthetic-paper", **SMALL, candidates=("greedy", "bayes-ucb"))
+    with pytest.raises(InputError, match=r"agent .bayes-ucb.* cannot play .*: model must give variances"):
+        tune(named, tmp_path / "other", workers=1)
+
+
 def test_a_model_of_a_class_of_ones_own(tmp_path):
     """The class is named by the user alone: the file names the folder."""
     folder = load_model("synthetic-filter").save_pretrained(tmp_path / "mine")
