@@ -12,6 +12,7 @@ from gents_gym.agents.per_task import PerTask
 
 SHARE = 0.8  # of a random player's regret, for every learner; they reach 0.44 to 0.64
 
+
 class Coba:
     """A coba learner for one task; actions are their features followed by their one-hot numbers."""
 

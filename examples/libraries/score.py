@@ -34,7 +34,7 @@ def flat(observation: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def report(library: str, steps: int, choose: Choose) -> None:
-    """Print the library's version, the steps it was trained for and what it earns; exit with 1 if that is too little."""
+    """Print the library's version, its steps of training and what it earns; exit with 1 if that is too little."""
     rng = np.random.default_rng(0)
     chance, found = earned(lambda _: rng.integers(SIZES["n_actions"], size=TASKS)), earned(choose)
     version = importlib.metadata.version(library)

@@ -288,7 +288,7 @@ class ActionBelief:
         return state
 
     def _rewind(self, task: np.ndarray, decision: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Take actions that have later rows than these back to their base; return the rows to append, in the order of decisions."""
+        """Take actions that have later rows than these back to their base; return the rows to append, by decision."""
         n_actions, seen = self._info.n_actions, self._ledger.seen[:, : self._ledger.time]
         own = task * n_actions + self._ledger.actions[task, decision]
         new = np.zeros(seen.shape, np.bool_)
