@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from gents_gym import TaskInfo, read_decisions
+from gents_gym import TaskInfo, make_tasks, read_decisions
 
 FOLDER = Path(__file__).parent.parent / "examples"
 EXAMPLES = [
@@ -130,3 +130,18 @@ def test_the_own_agent_s_update_is_the_laplace_approximation(monkeypatch):
         precision = np.eye(4) / 1.5**2 + p * (1 - p) * np.outer(x, x)
         assert np.allclose(agent.covariance[i, action], np.linalg.inv(precision), atol=1e-6)
         assert not agent.mean[i, 1 - action].any()
+
+
+def test_a_library_that_learned_nothing_is_noticed(monkeypatch, capsys):
+    """A player of one action earns no more than a random one; the best action of each row does."""
+    monkeypatch.syspath_prepend(FOLDER / "libraries")
+    score = importlib.import_module("score")
+    monkeypatch.setattr(score, "TASKS", 20)
+    with pytest.raises(SystemExit, match="gymnasium: a trained policy must earn"):
+        score.report("gymnasium", 0, lambda observation: np.zeros(20, int))
+    tasks = make_tasks("synthetic", **score.SIZES).sample(0, range(20), "test")
+    best = iter(tasks.means.argmax(2).T)
+    score.report("gymnasium", 0, lambda observation: next(best))
+    assert "of a random player" in capsys.readouterr().out
+    observation = {"context": np.zeros((20, 5)), "action_features": np.ones((20, 5, 2))}
+    assert score.flat(observation).tolist() == [[1.0] * 10 + [0.0] * 5] * 20

@@ -36,7 +36,7 @@ module = algorithm.get_module()
 def choose(observation):
     """Return the most likely actions."""
     with torch.no_grad():
-        rows = {"obs": torch.from_numpy(flat(observation, ("action_features", "context")))}
+        rows = {"obs": torch.from_numpy(flat(observation))}
         return module.forward_inference(rows)["action_dist_inputs"].argmax(dim=1).numpy()
 
 

@@ -59,7 +59,7 @@ SequentialTrainer(env=env, agents=agent, cfg=training).train()
 def choose(observation):
     """Return the most likely actions."""
     with torch.no_grad():
-        rows = torch.from_numpy(flat(observation, ("action_features", "context")))
+        rows = torch.from_numpy(flat(observation))
         return agent.policy.net(rows).argmax(dim=1).numpy()
 
 

@@ -27,7 +27,7 @@ assert GymEnv(ID, **SIZES).rollout(SIZES["horizon"])["next", "done"].sum() == 1
 envs = GymWrapper(gym.make_vec(ID, num_envs=ENVS, split="train", autoreset_mode="Disabled", **SIZES))
 env = TransformedEnv(envs)
 env.append_transform(FlattenObservation(-2, -1, in_keys=["action_features"]))
-env.append_transform(CatTensors(["context", "action_features"], "observation", del_keys=False, sort=False))
+env.append_transform(CatTensors(["action_features", "context"], "observation", del_keys=False, sort=False))
 env.set_seed(0)
 net = network(SIZES["n_actions"])
 actor = ProbabilisticActor(

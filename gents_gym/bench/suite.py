@@ -14,6 +14,7 @@ from gents_gym.types import TaskInfo, Tasks
 
 POOL = {"live": 5, "rate": 0.01}  # of ten actions
 LOSSY = {"geometric": 0.1, "lost": 0.2}  # a delay that is drawn
+SHORT = 5  # environments are timed so many times as often, because a run takes less than 0.1 s
 MABWISER = "mabwiser_decisions_per_second"
 
 
@@ -42,19 +43,21 @@ class LeanLinUCB:
 
 def measure_suite(sizes: Sizes) -> dict[str, float | None]:
     """Return the ratios by name, with the rates that they come from; None if a library is missing."""
-    contestants: dict[str, Callable[[], float]] = {
+    environments: dict[str, Callable[[], float]] = {
         "vector_env_steps_per_second": _vector_env("gents_gym/Synthetic-v0", 500, sizes.tasks),
         "single_env_steps_per_second": _single_env("gents_gym/Synthetic-v0", 4 * 500),
         "delayed_vector_env_steps_per_second": _vector_env("gents_gym/Synthetic-v0", 500, sizes.tasks, delay=10),
         "lossy_vector_env_steps_per_second": _vector_env("gents_gym/Synthetic-v0", 500, sizes.tasks, delay=LOSSY),
         "masked_vector_env_steps_per_second": _vector_env("gents_gym/Synthetic-v0", 500, sizes.tasks, turnover=POOL),
         "cartpole_vector_steps_per_second": _vector_env("CartPole-v1", 500, sizes.tasks),
+    }
+    contestants: dict[str, Callable[[], float]] = {
         "linucb_batch_decisions_per_second": _batched_linucb(sizes.tasks),
         "linucb_single_decisions_per_second": _lean_linucb(),
     }
     if importlib.util.find_spec("mabwiser") is not None:
         contestants[MABWISER] = _mabwiser_linucb()
-    rates = compete(contestants, sizes.rounds)
+    rates = compete(environments, SHORT * sizes.rounds) | compete(contestants, sizes.rounds)
     vector, batch = "vector_env_steps_per_second", "linucb_batch_decisions_per_second"
     return {
         "vector_env_speedup": rates.ratio(vector, "single_env_steps_per_second"),
@@ -64,7 +67,7 @@ def measure_suite(sizes: Sizes) -> dict[str, float | None]:
         "masked_vector_env_share": rates.ratio("masked_vector_env_steps_per_second", vector),
         "linucb_batch_speedup": rates.ratio(batch, "linucb_single_decisions_per_second"),
         "linucb_vs_mabwiser": rates.ratio(batch, MABWISER) if MABWISER in contestants else None,
-        **{name: rates.rate(name) for name in contestants},
+        **{name: rates.rate(name) for name in (*environments, *contestants)},
     }
 
 

@@ -30,6 +30,10 @@ class Rates:
 
     rounds: dict[str, list[float]]  # by contestant
 
+    def __or__(self, other: "Rates") -> "Rates":
+        """Return the rates of the contestants of both."""
+        return Rates(self.rounds | other.rounds)
+
     def rate(self, name: str) -> float:
         """Return the median rate."""
         return median(self.rounds[name])

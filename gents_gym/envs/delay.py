@@ -41,12 +41,17 @@ class Delay:
         if uniform is None:
             return self._end_of_batch(decision + self.values[0])
         if self.rate is not None:
+            late = np.log1p(-uniform[..., 0])
             with np.errstate(over="ignore"):  # of a rate next to 0
-                late = np.log1p(-uniform[..., 0]) / math.log1p(-self.rate)
-            late = np.minimum(late, LONGEST).astype(np.int64)
-        else:
+                late /= math.log1p(-self.rate)
+            late = np.minimum(late, LONGEST, out=late).astype(np.int64)
+        elif len(self.values) > 1:
             late = self.values[np.minimum(np.searchsorted(self.bounds, uniform[..., 0], "right"), len(self.values) - 1)]
-        return np.where(uniform[..., 1] < self.lost, NEVER, self._end_of_batch(decision + late))
+        else:
+            late = np.full(uniform.shape[:-1], self.values[0])
+        steps = self._end_of_batch(late + decision)
+        steps[uniform[..., 1] < self.lost] = NEVER
+        return steps
 
     def _end_of_batch(self, step: np.ndarray) -> np.ndarray:
         return step if self.batch == 1 else step + (self.batch - 1 - step % self.batch)

@@ -19,7 +19,7 @@ def show(outcomes: dict[str, np.ndarray], slots: np.ndarray) -> dict[str, Any]:
     """
     if "decision" not in outcomes:
         return {**outcomes, "_outcome": slots}
-    masks = {f"_{name}": slots for name in outcomes}
+    masks = {"_decision": slots, "_action": slots, "_outcome": slots}
     return {"feedback": {**outcomes, **masks}, "_feedback": slots.copy()}
 
 

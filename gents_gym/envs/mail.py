@@ -8,7 +8,7 @@ from gents_gym.envs.delay import Delay
 from gents_gym.envs.mail_kernel import exchange, sort_decisions
 
 ROOM = 64  # decisions that an unknown horizon is prepared for at first
-GROUP = 8  # slots whose delays are drawn at once: small arrays stay in the cache
+GROUP = 32  # slots whose delays are drawn at once: calls are few, and arrays stay in the cache
 
 
 class Mail:
@@ -81,8 +81,8 @@ class Mail:
     def _make_room(self, size: int, first: int = 0) -> None:
         n_slots = len(self._slots)
         self._shown = np.zeros((n_slots, size), np.int64)  # the step in which a decision is shown
-        self._order = np.zeros((n_slots, size), np.int64)  # decisions, sorted by that step
-        self._starts = np.zeros((n_slots, size + 1), np.int64)  # how many are shown before a step
+        self._order = np.zeros((n_slots, size), np.int32)  # decisions, sorted by that step
+        self._starts = np.zeros((n_slots, size + 1), np.int32)  # how many are shown before a step
         self._kept = np.zeros(n_slots, np.int64)  # how many are not lost
         self._letters = np.zeros((n_slots, size, 3))  # actions, outcomes and rewards
         if first == 0:

@@ -256,14 +256,14 @@ class BanditVectorEnv(VectorEnvBase):
             self._time[begun] = reward[begun] = outcome[begun] = 0
         self._over = self._time >= self._sizes.horizon
         self._ended = bool(self._over.any())
-        terminated = self._over.copy()
+        terminated, playing = self._over.copy(), ~begun
         outcomes = {"outcome": outcome}
         if self._mail is not None:
-            reward, outcomes = self._mail.exchange(actions, outcome, reward, ~begun, self._over)
+            reward, outcomes = self._mail.exchange(actions, outcome, reward, playing, self._over)
         if self._ended and self.autoreset_mode is AutoresetMode.SAME_STEP:
             info = self._autoreset(outcomes)
         elif not begun.all():
-            info |= show(outcomes, ~begun)
+            info |= show(outcomes, playing)
         observation = self._observe()
         if self._masked:
             info |= {"action_mask": observation["available"], "_action_mask": self._every.copy()}

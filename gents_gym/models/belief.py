@@ -243,6 +243,7 @@ class ActionBelief:
             general.try_out(features[0], info.context_dim)
         # Task by task, because products round differently for other numbers of rows.
         self._state = map_tree(_join, *(self._start(task) for task in features))
+        self._base = map_tree(_copy, self._state) if self._ordered else ()  # before the rows of the ledger
         bank = np.zeros((0, info.context_dim), np.float32) if bank is None else bank
         self._bank = check_array("the model's bank", bank, "(n, D)", (-1, info.context_dim))
         self._alpha = alpha
@@ -275,18 +276,19 @@ class ActionBelief:
         if self._ordered:
             order = np.argsort(decision, kind="stable")
             task, decision = self._rewind(task[order], decision[order])
-        self._absorb(task, decision)
+        self._state = self._absorb(self._state, task, decision)
 
-    def _absorb(self, task: np.ndarray, decision: np.ndarray) -> None:
-        """Append the rows of decisions (n,) of tasks (n,); those of one task one at a time."""
+    def _absorb(self, state: Any, task: np.ndarray, decision: np.ndarray) -> Any:
+        """Return the state with rows of decisions (n,) of tasks (n,) appended; those of one task one at a time."""
         ledger, shape = self._ledger, (len(self._info), self._info.n_actions)
         for part in rounds(task):
             at = task[part], decision[part]
             given = (at[0], ledger.actions[at], ledger.rows[at], ledger.outcomes[at], shape)
-            self._state = self._kernel.absorb(self._state, *given)
+            state = self._kernel.absorb(state, *given)
+        return state
 
     def _rewind(self, task: np.ndarray, decision: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Restart actions that have later rows than these; return the rows to append, in the order of decisions."""
+        """Take actions that have later rows than these back to their base; return the rows to append, by decision."""
         n_actions, seen = self._info.n_actions, self._ledger.seen[:, : self._ledger.time]
         own = task * n_actions + self._ledger.actions[task, decision]
         new = np.zeros(seen.shape, np.bool_)
@@ -297,10 +299,7 @@ class ActionBelief:
         late = np.unique(own[decision < latest[own]])
         if not len(late):
             return task, decision
-        features = np.asarray(self._info.action_features)
-        started = map_tree(_join, *(self._start(features[i]) for i in np.unique(late // n_actions)))
-        place = np.searchsorted(np.unique(late // n_actions), late // n_actions) * n_actions + late % n_actions
-        self._state = map_tree(lambda old, fresh: _put(old, late, fresh[place]), self._state, started)
+        self._state = map_tree(lambda old, base: _put(old, late, base[late]), self._state, self._base)
         times, tasks = np.nonzero((np.isin(_owners(seen, n_actions), late) | new).T)  # by decision
         return tasks, times
 
@@ -361,7 +360,7 @@ class ActionBelief:
         n_actions = self._info.n_actions
         other._info, other._rngs = self._info[tasks], [self._rngs[i].spawn(1)[0] for i in tasks]
         rows = (tasks[:, None] * n_actions + np.arange(n_actions)).reshape(-1)
-        other._state = map_tree(lambda part: part[rows], self._state)
+        other._state, other._base = map_tree(lambda part: part[rows], (self._state, self._base))
         other._ledger = self._ledger.pick(tasks)
         return other
 
@@ -376,7 +375,8 @@ class ActionBelief:
             parts = [part.reshape(n_tasks, -1, *part.shape[1:]) for part in (old, fresh)]
             return _join(*parts, axis=1).reshape(-1, *old.shape[1:])
 
-        self._state = map_tree(together, self._state, started)
+        fresh = (started, started if self._ordered else ())
+        self._state, self._base = map_tree(together, (self._state, self._base), fresh)
         features = np.concatenate([info.action_features, new], axis=1)
         self._info = replace(info, action_features=features, n_actions=features.shape[1], texts=None)
         self._ledger.widen(features.shape[1])
@@ -387,23 +387,28 @@ class ActionBelief:
 
     def forget(self, rows: int) -> None:
         """Drop the first rows of every task; what was learned from them stays."""
+        self._ledger.check_forgettable(rows)
+        if self._ordered:
+            decision, task = np.nonzero(self._ledger.seen[:, :rows].T >= 0)
+            self._base = self._absorb(self._base, task, decision)
         self._ledger.forget(rows)
 
     def state(self) -> dict[str, np.ndarray]:
         """Return everything that was observed and inferred as plain arrays."""
-        leaves = (np.asarray(leaf).copy() for leaf in tree_leaves(self._state))
+        leaves = (np.asarray(leaf).copy() for leaf in tree_leaves((self._state, self._base)))
         return {**self._ledger.state(), **{f"state.{i}": leaf for i, leaf in enumerate(leaves)}}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Replace the state with one that :meth:`state` returned."""
-        own = {f"state.{i}": leaf for i, leaf in enumerate(tree_leaves(self._state))}
+        own = {f"state.{i}": leaf for i, leaf in enumerate(tree_leaves((self._state, self._base)))}
         if state.keys() != (names := {*KEPT, *own}):
             raise InputError(f"state must have {', '.join(sorted(names))}, got {', '.join(sorted(state))}")
         for name, leaf in own.items():
             if state[name].shape != (wanted := tuple(leaf.shape)):
                 raise InputError(f"{name} must have shape {wanted} for these tasks, got {state[name].shape}")
         self._ledger.restore(state)
-        self._state = fill_tree(self._state, (_like(leaf, state[name]) for name, leaf in own.items()))
+        leaves = (_like(leaf, state[name]) for name, leaf in own.items())
+        self._state, self._base = fill_tree((self._state, self._base), leaves)
 
     def _observe_apart(
         self, actions: np.ndarray | None, places: np.ndarray, outcomes: np.ndarray
@@ -552,9 +557,13 @@ def _owners(seen: np.ndarray, n_actions: int) -> np.ndarray:
 
 def _put(part: Any, rows: np.ndarray, values: Any) -> Any:
     """Return a copy with some rows replaced."""
-    part = part.clone() if isinstance(part, torch.Tensor) else part.copy()
+    part = _copy(part)
     part[rows] = values
     return part
+
+
+def _copy(part: Any) -> Any:
+    return part.clone() if isinstance(part, torch.Tensor) else part.copy()
 
 
 def _join(*parts: Any, axis: int = 0) -> Any:

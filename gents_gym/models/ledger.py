@@ -133,12 +133,16 @@ class Ledger:
         """Allow this many actions."""
         self._n_actions = n_actions
 
-    def forget(self, rows: int) -> None:
-        """Drop the first rows of every task; the remaining rows are numbered from 0 again."""
+    def check_forgettable(self, rows: int) -> None:
+        """Raise unless the first rows of every task can be dropped."""
         if self.n_known or self._horizon is not None:
             raise InputError("rows can be forgotten only if neither the horizon nor future contexts are known")
         if check_integer("rows", rows, 0) > self.time:
             raise InputError(f"rows must be at most the {self.time} made so far, got {rows}")
+
+    def forget(self, rows: int) -> None:
+        """Drop the first rows of every task; the remaining rows are numbered from 0 again."""
+        self.check_forgettable(rows)
         for name in (*KEPT, "rows"):
             array = getattr(self, name)
             array[:, : self.time - rows] = array[:, rows : self.time].copy()

@@ -110,14 +110,18 @@ class TransformerBelief:
             self._cache.append(task, *parts)
 
     def _rewind(self, task: np.ndarray, decision: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Clear tasks that have later rows than these; return the rows to append, in the order of decisions."""
+        """Drop the ledger's rows of tasks with later ones than these; return the rows to append, by decision.
+
+        Rows that the ledger has forgotten stay: they are the first of each action.
+        """
         seen = self._ledger.seen[:, : self._ledger.time] >= 0
         new = np.zeros_like(seen)
         new[task, decision] = True
         latest = np.where(seen & ~new, np.arange(seen.shape[1]), -1).max(axis=1, initial=-1)  # (B,)
         late = np.unique(task[decision < latest[task]])
-        for i in late:
-            self._cache.clear(int(i))
+        actions = np.arange(self._info.n_actions)
+        appended = np.where(seen & ~new, self._ledger.seen[:, : self._ledger.time], -1)[late]  # (n, t)
+        self._cache.drop(late, (appended[..., None] == actions).sum(1))
         new[late] = seen[late]
         decisions, tasks = np.nonzero(new.T)
         return tasks, decisions

@@ -52,9 +52,9 @@ class Cache:
         row = (torch.from_numpy(part) for part in (contexts, outcomes, places))
         self._append(tasks, actions, self._model.observation_tokens(self.features[tasks, actions], *row))
 
-    def clear(self, task: int) -> None:
-        """Forget all rows of a task."""
-        self._lengths[task] = 1
+    def drop(self, tasks: np.ndarray, rows: np.ndarray) -> None:
+        """Drop the last rows of tasks (n,), so many of each action, (n, A)."""
+        self._lengths[tasks] -= rows
 
     def pick(self, tasks: np.ndarray) -> "Cache":
         """Return a copy of the tasks at ``tasks``."""

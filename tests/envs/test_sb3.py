@@ -73,6 +73,21 @@ def test_maskable_ppo_trains_and_plays_among_what_is_available(tmp_path):
     assert np.take_along_axis(played.tasks.available, drawn[..., None], 2).all()
 
 
+def test_maskable_ppo_learns_among_what_is_available(tmp_path):
+    """8,192 steps of training halve a random player's regret."""
+    contrib = pytest.importorskip("sb3_contrib")
+    pool = {"n_actions": 6, "horizon": 20, "turnover": {"live": 3, "rate": 0.1}}
+    envs = SB3VecEnv(gym.make_vec(ID, num_envs=32, split="train", **pool))
+    sizes = {"n_steps": 32, "batch_size": 256, "n_epochs": 5, "policy_kwargs": {"net_arch": [32]}}
+    model = contrib.MaskablePPO("MultiInputPolicy", envs, learning_rate=3e-3, gamma=0.0, seed=0, device="cpu", **sizes)
+    model.learn(8192)
+    model.save(tmp_path / "model.zip")
+    played = gym.make_vec(ID, num_envs=100, **pool)
+    agents = make_agent("sb3", path=str(tmp_path / "model.zip")), make_agent("random")
+    mine, chance = (rollout(played, agent, seed=0).summary()["expected"]["mean"] for agent in agents)
+    assert mine < chance / 2
+
+
 @pytest.mark.parametrize("mode", AutoresetMode)
 def test_slots_play_the_vector_environments_tasks(mode):
     ours, envs = SB3VecEnv(VectorRecordRegret(native(autoreset_mode=mode))), native(autoreset_mode="Disabled")

@@ -3,8 +3,9 @@ import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 
-from gents_gym import BanditVectorEnv, InputError
+from gents_gym import BanditVectorEnv, InputError, make_agent, rollout
 from gents_gym.envs.turnover import Turnover, make_turnover
+from gents_gym.models.belief import ActionBelief
 from gents_gym.tasks.synthetic import Synthetic
 
 ID = "gents_gym/Synthetic-v0"
@@ -130,3 +131,19 @@ def test_bad_turnover(turnover, message):
     with pytest.raises(InputError, match=message):
         gym.make(ID, turnover=turnover)
     assert make_turnover(None) is None
+
+
+def test_a_pool_of_a_thousand_headlines_is_completed_only_where_it_is_live(monkeypatch):
+    widths = []
+
+    def complete(self, *given, plain=ActionBelief.complete, **options):
+        found = plain(self, *given, **options)
+        widths.append(found.outcomes.shape[3])
+        return found
+
+    monkeypatch.setattr(ActionBelief, "complete", complete)
+    envs = gym.make_vec("gents_gym/News-v0", num_envs=2, n_actions=1000, horizon=5, turnover={"live": 20, "rate": 0.1})
+    record = rollout(envs, make_agent("ts-gen"), seed=0)
+    assert widths == [20] * 5
+    assert np.take_along_axis(envs.unwrapped.tasks.available, record.actions[..., None], 2).all()
+    assert np.isfinite(record.regret["expected"]).all()

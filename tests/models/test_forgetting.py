@@ -1,5 +1,7 @@
 """The filter that forgets: against the exact walk, its own row-by-row path, and what arrives late."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -166,3 +168,34 @@ def test_what_is_known_of_contexts_is_a_number_or_unknown(value):
     info = TaskInfo(tasks.action_features, A, 6, T, likelihood=tasks.likelihood, known_contexts=known)
     with pytest.raises(InputError, match="known_contexts must be"):
         make_model("gaussian").begin(info, [np.random.default_rng(i) for i in range(B)])
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "gaussian", "row by row", "transformer"])
+def test_a_late_outcome_after_old_rows_were_dropped(kind, random_model, monkeypatch):
+    """Rows 0 to 6 are dropped, 5 without its outcome; then 7 and 9 come late: as if all came in order, but for 5."""
+    tasks, order = draw("gaussian" if kind == "gaussian" else "bernoulli"), [0, 2, 1, 3, 4, 6, 8, 10]
+    model = random_model(positions=1) if kind == "transformer" else make_model(str(tasks.likelihood).lower())
+    if kind == "row by row":
+        monkeypatch.setattr(FilterModel, "kernel", lambda self: RowByRow(self, self.likelihood))
+    if kind == "transformer":
+        tasks = replace(tasks, contexts=tasks.contexts[..., :5], known_columns=())
+    contexts = tasks.contexts
+    info = TaskInfo(tasks.action_features, A, contexts.shape[2], likelihood=tasks.likelihood)
+
+    def begin():
+        return model.begin(info, [np.random.default_rng(i) for i in range(B)])
+
+    wanted = play(begin(), tasks, 11, [0, 1, 2, 3, 4, 6, 7, 8, 9, 10])
+    short = play(begin(), tasks, 11, order)
+    short.forget(3)
+    short.forget(4)
+    restored = begin()
+    restored.restore(short.state())
+    for belief in (short, restored, short.fork(np.arange(B))):
+        for t in (9, 7):
+            outcome = tasks.outcomes[np.arange(B), t, (np.arange(B) + t * t) % A]
+            belief.observe(Feedback(np.arange(B), np.full(B, t - 7), outcome))
+        np.testing.assert_array_equal(belief.expected(contexts[:, 11]), wanted.expected(contexts[:, 11]))
+    short.add(tasks.action_features[:, :1])
+    wanted.add(tasks.action_features[:, :1])
+    np.testing.assert_array_equal(short.expected(contexts[:, 11]), wanted.expected(contexts[:, 11]))
