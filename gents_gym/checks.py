@@ -15,6 +15,7 @@ import numpy as np
 
 NUMBERS = "biuf"  # dtype kinds that are real numbers
 UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")
+MOST_SHOWN = 200  # characters of a value in an error; of a longer one, only the type is shown
 LONGEST = 10**6  # most repeats of anything: each takes a millisecond or more
 
 
@@ -129,8 +130,9 @@ def check_flag(name: str, value: Any) -> bool:
 def check_type(name: str, value: Any, wanted: Any) -> Any:
     """Check that ``value`` is an instance of ``wanted``, which may be Callable; return it."""
     if not isinstance(value, wanted):
-        told = getattr(wanted, "__name__", wanted)
-        raise InputTypeError(f"{name} must be a {told}, got {value!r}")
+        told, text = getattr(wanted, "__name__", wanted), repr(value)
+        shown = text if len(text) <= MOST_SHOWN else f"an object of {type(value).__name__}"
+        raise InputTypeError(f"{name} must be a {told}, got {shown}")
     return value
 
 

@@ -49,6 +49,18 @@ def check_is_agent(name: str, agent: Any) -> Any:
     return agent
 
 
+def get_agent(name: str, agent: Any) -> Agent:
+    """Return the agent that ``agent`` is, names, or, as a class, makes without arguments; ``name`` is for errors."""
+    if isinstance(agent, str):
+        return make_agent(agent)
+    try:
+        made = agent() if isinstance(agent, type) else agent
+    except Exception as error:
+        raise InputError(f"{name} cannot be made: {type(error).__name__}: {error}") from error
+    checked: Agent = check_is_agent(name, made)
+    return checked
+
+
 def agent_options(agent: str) -> list[str]:
     """Return the names of the options that an agent's constructor takes; ``agent`` is an id without options."""
     return list(_parameters("agent", agent, find("agent", agent, agent_ids())))

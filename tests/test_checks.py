@@ -14,6 +14,7 @@ from gents_gym.checks import (
     check_memory,
     check_number,
     check_option,
+    check_type,
     machine_memory,
     need,
 )
@@ -55,6 +56,13 @@ def test_wrong_types_and_unknown_keywords_are_type_errors_too(call):
     assert isinstance(caught.value, ValueError)
     again = pickle.loads(pickle.dumps(caught.value))  # workers send errors back
     assert str(again) == str(caught.value)
+
+
+def test_long_values_are_not_shown():
+    with pytest.raises(InputTypeError, match=r"^n must be a str, got \[0, 1\]$"):
+        check_type("n", [0, 1], str)
+    with pytest.raises(InputTypeError, match=r"^n must be a str, got an object of list$"):
+        check_type("n", list(range(1000)), str)
 
 
 def test_wrong_values_are_no_type_errors():

@@ -10,7 +10,6 @@ from tyro.conf import OmitArgPrefixes
 from gents_gym import registry
 from gents_gym.checks import InputError, check_integer
 from gents_gym.cli.console import LineLog, progress_bar
-from gents_gym.construct import parse_spec
 from gents_gym.evaluation.environments import env_distribution, env_setting
 from gents_gym.files import check_target
 from gents_gym.likelihoods import make_likelihood
@@ -95,11 +94,10 @@ class Train:
 
     def _config(self) -> TrainConfig:
         """Return the options, filled in from the preset and the environment's setting."""
-        preset, sizes = parse_spec(self.config.preset)
         setting = env_setting(self.env) if self.data is None else None
         given = {one.name: getattr(self.config, one.name) for one in fields(self.config)}
         given = {name: value for name, value in given.items() if value is not None}
-        return preset_config(setting=setting, **{**given, "preset": preset, "model": sizes})
+        return preset_config(setting=setting, **given)
 
     def _rows(self, config: TrainConfig) -> tuple[Any, Any, str]:
         from gents_gym.training.data import draw_rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import gymnasium as gym
@@ -77,6 +78,14 @@ def find_distribution(env: str) -> TaskDistribution | None:
         return None
     given = {**spec.kwargs, **options}
     return make_tasks(given["tasks"], **{name: value for name, value in given.items() if name not in ENV_ARGUMENTS})
+
+
+def get_distribution(tasks: str | TaskDistribution) -> TaskDistribution:
+    """Return the task distribution that ``tasks`` is, or names by its own id or that of one of our environments."""
+    if not isinstance(tasks, str):
+        return tasks
+    is_env = re.search(r"/|-v\d+$", parse_spec(tasks)[0])
+    return env_distribution(tasks) if is_env else make_tasks(tasks)
 
 
 def env_distribution(env: str) -> TaskDistribution:

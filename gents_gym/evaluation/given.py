@@ -12,7 +12,7 @@ import cloudpickle
 
 from gents_gym import registry
 from gents_gym.checks import InputError
-from gents_gym.construct import agent_ids, check_is_agent, make_agent, parse_spec
+from gents_gym.construct import agent_ids, get_agent, make_agent, parse_spec
 from gents_gym.evaluation.sources import code_hashes
 from gents_gym.types import Agent
 
@@ -35,7 +35,7 @@ def name_agents(agents: Sequence[AgentLike] | Mapping[str, AgentLike]) -> tuple[
     Others, such as classes of a notebook, are named after their class; a mapping gives them other names.
 
     Args:
-        agents: Ids, classes and objects; or a mapping from names to classes and objects.
+        agents: Ids, classes and objects; or a mapping from names to classes and objects, and from ids to themselves.
     """
     entries: list[tuple[str | None, AgentLike]]
     if isinstance(agents, Mapping):
@@ -46,7 +46,7 @@ def name_agents(agents: Sequence[AgentLike] | Mapping[str, AgentLike]) -> tuple[
         raise InputError(f"agents must be several ids, classes or objects, got {agents!r}")
     names, given = [], {}
     for name, agent in entries:
-        spec = _spec(agent) if name is None else None
+        spec = _spec(agent) if name is None or (isinstance(agent, str) and name == agent) else None
         if spec is None:
             name = _check_name(type_name(agent) if name is None else name)
             if name in given:
@@ -71,12 +71,9 @@ def _check_name(name: Any) -> str:
 
 def _keep(name: str, agent: Any) -> Given:
     if isinstance(agent, str):
-        raise InputError(f"agents must map names to classes or objects, got {agent!r} for {name!r}: list ids instead")
-    try:
-        made = agent() if isinstance(agent, type) else agent
-    except Exception as error:
-        raise InputError(f"agent {name!r} cannot be made: {type(error).__name__}: {error}") from error
-    check_is_agent(f"agent {name!r}", made)
+        rule = "agents must map names to classes or objects, and ids to themselves"
+        raise InputError(f"{rule}, got {agent!r} for {name!r}: write {{{agent!r}: {agent!r}}}")
+    made = get_agent(f"agent {name!r}", agent)
     try:
         content = cloudpickle.dumps(made)
     except Exception as error:

@@ -83,13 +83,12 @@ def agent_looks(records: Records) -> dict[str, Look]:
     return looks({agent: record.privileged for agent, record in records.items()})
 
 
-def choose_measures(records: Records, regrets: Sequence[str] = ()) -> tuple[str, ...]:
+def choose_measures(records: Records, regrets: str | Sequence[str] = ()) -> tuple[str, ...]:
     """Return the measures to draw. Raises if there is nothing to draw or a regret is not known."""
     if not records:
         raise InputError("records must hold an agent that has played all its tasks, got none: nothing to draw")
     known = measures(records)
-    if isinstance(regrets, str) or not all(isinstance(name, str) for name in regrets):
-        raise InputError(f"regrets must be several names, such as ('oracle', 'best'), got {regrets!r}")
+    regrets = (regrets,) if isinstance(regrets, str) else regrets
     if "all" in regrets:
         return tuple(name for name in known if name != "reward") or known
     return tuple(dict.fromkeys(check_choice("regret", name, known) for name in regrets)) or (main_measure(records),)

@@ -25,7 +25,7 @@ from gents_gym.checks import (
     check_integer,
     check_played,
 )
-from gents_gym.construct import check_is_agent, get_policy, make_agent
+from gents_gym.construct import get_agent, get_policy
 from gents_gym.envs.feedback import LATE, read_feedback
 from gents_gym.envs.feedback import observed_outcomes as observed_outcomes
 from gents_gym.evaluation.environments import check_observations, make_envs
@@ -170,7 +170,7 @@ def join(parts: Sequence[Rollout]) -> Rollout:
 
 def rollout(
     envs: VectorEnv[Any, Any, Any] | str,
-    agent: Agent | str,
+    agent: Agent | type[Agent] | str,
     seed: int = 0,
     oracle: str | PolicyClass | None = None,
     *,
@@ -186,9 +186,9 @@ def rollout(
         envs: A Gymnasium vector environment whose observations have "context" and "action_features", or the id of an
             environment, optionally with options. An environment that is not ours has no tables, so its record has only
             rewards.
-        agent: Any :class:`Agent`, or the id of one; a privileged one receives the tasks, and the record is marked.
-            If outcomes arrive late, it must be a :class:`gents_gym.types.LateAgent`; if only some actions can be
-            played, a :class:`gents_gym.types.MaskedAgent`.
+        agent: Any :class:`Agent`, its class, or the id of one; a privileged one receives the tasks, and the record is
+            marked. If outcomes arrive late, it must be a :class:`gents_gym.types.LateAgent`; if only some actions can
+            be played, a :class:`gents_gym.types.MaskedAgent`.
         seed: The stream that tasks and the agent's randomness come from.
         oracle: The policy class that regret is measured against; None: the setting's own.
         tasks: The number of tasks to play, B, in an environment given by its id; None: the length of ``indices``, or
@@ -201,7 +201,7 @@ def rollout(
             is refused. This changes no action but adds to the agent's time.
     """
     if isinstance(envs, str):
-        agent = make_agent(agent) if isinstance(agent, str) else agent
+        agent = get_agent("agent", agent)
         with closing(_make_envs(envs, tasks, indices)) as made:
             return _rollout(made, agent, seed, oracle, indices, max_steps, on_step, propensities)
     if not isinstance(envs, VectorEnv):
@@ -214,7 +214,7 @@ def rollout(
 
 def _rollout(
     envs: VectorEnv[Any, Any, Any],
-    agent: Agent | str,
+    agent: Agent | type[Agent] | str,
     seed: int,
     oracle: str | PolicyClass | None,
     indices: Sequence[int] | None,
@@ -222,8 +222,7 @@ def _rollout(
     on_step: Callable[[], None] | None,
     propensities: bool,
 ) -> Rollout:
-    agent = make_agent(agent) if isinstance(agent, str) else agent
-    check_is_agent("agent", agent)
+    agent = get_agent("agent", agent)
     if check_flag("propensities", propensities):
         check_randomised(agent, repr(agent))
     check_observations(envs)

@@ -95,14 +95,14 @@ class Evaluation:
 
         return records_frame(self.records, steps)
 
-    def plot(self, regrets: Sequence[str] = (), env: str | None = None) -> "Picture":
+    def plot(self, regrets: str | Sequence[str] = (), env: str | None = None) -> "Picture":
         """Return a figure of the cumulative regrets, with a name at the end of each curve.
 
         ``figure.savefig("regret.pdf")`` writes it to a file.
 
         Args:
-            regrets: A panel for each of these ("oracle", "expected", "best", "reward"), or ("all",); empty: the one
-                that matters most.
+            regrets: One of "oracle", "expected", "best" and "reward", or several, with a panel each; "all" draws the
+                three regrets; empty: the one that matters most.
             env: The environment to draw; None: the only one.
         """
         from gents_gym.evaluation.pictures import regret_figure  # Matplotlib is heavy

@@ -217,7 +217,7 @@ def from_pretrained(folder: Path, kind: type[SequenceModel] | str | None = None)
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Return the content of the config.json in a model's folder. Raises if it is damaged or no model's."""
+    """Return the content of the config.json in a model's folder. Raises if the file is damaged or not a model's."""
     try:
         data = read_file(path)
         config = json.loads(data)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from gents_gym.checks import check_integer
-from gents_gym.construct import make_agent, make_tasks
+from gents_gym.construct import make_agent
+from gents_gym.evaluation.environments import get_distribution
 from gents_gym.testing.contract import breach, explained, global_generators_left_alone
 from gents_gym.testing.player import RNG_ADVICE, Player, check_same_actions, unless_refused
 from gents_gym.testing.privilege import check_unprivileged
@@ -38,7 +39,8 @@ def check_agent(
     Args:
         agent: A class or function that makes an agent without arguments, an agent's id, optionally with options, or an
             agent, of which copies are played. An agent made here that has ``fit`` is fitted first.
-        tasks: The tasks that it plays: a task distribution or its id, optionally with options.
+        tasks: The tasks that it plays: a task distribution, or the id of one or of one of our environments, optionally
+            with options.
         steps: Decisions played in each task.
         may_part: How many of the compared tasks may be played differently in another batch. It is above 0 only for
             agents that use a library's matrix products, which round differently for another number of rows.
@@ -48,7 +50,7 @@ def check_agent(
     """
     check_integer("steps", steps, 4)
     check_integer("may_part", may_part, 0)
-    distribution = make_tasks(tasks) if isinstance(tasks, str) else tasks
+    distribution = get_distribution(tasks)
     rows = distribution.sample_actions(0, range(FIT_ACTIONS), FIT_ROWS, "train")
     player = Player(_name(agent), _maker(agent, rows), steps)
     drawn = distribution.sample(0, range(N_TASKS), "train")

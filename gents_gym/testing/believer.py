@@ -180,7 +180,8 @@ VERBS = ("expected", "variance", "decide", "observe", "complete", "fork", "add",
 
 def watched(name: str, verb: str, done: str, call: Callable[[], Any]) -> Any:
     """Return what ``call`` returns; raise if it fails or uses a global generator."""
-    advice = "see docs/own_model.md for what each method receives and returns"
+    advice = "see docs/own_model.md for what each method receives and returns; "
+    advice += "a model for other sizes is checked on tasks of those: check_model(model, tasks)"
     with (
         explained(f"{name} fails in {verb}", done=done, expected="an answer", advice=advice),
         global_generators_left_alone(name, done, RNG_ADVICE),

@@ -9,6 +9,7 @@ import numpy as np
 from gents_gym import registry
 from gents_gym.checks import InputError, check_integer
 from gents_gym.construct import make_object, make_tasks
+from gents_gym.evaluation.environments import get_distribution
 from gents_gym.likelihoods import Likelihood
 from gents_gym.models.load import PUBLISHED, as_model, is_trained, load_model, missing_parts, resolve_model
 from gents_gym.testing.action_model import check_actions
@@ -33,8 +34,8 @@ def check_model(
     Args:
         model: A model, a class or function that makes one without arguments, or the name of one:
             ``package.module:Class``, optionally with options, a bundled model's id, a preset or a folder.
-        tasks: The tasks that it is tried on: a task distribution or its id, optionally with options; None: synthetic
-            tasks with the model's kind of outcomes.
+        tasks: The tasks that it is tried on: a task distribution, or the id of one or of one of our environments,
+            optionally with options; None: synthetic tasks, F=2 and D=5, with the model's kind of outcomes.
         steps: Decisions before most checks.
 
     Raises:
@@ -121,4 +122,4 @@ def _tasks(made: Any, tasks: str | TaskDistribution | None) -> TaskDistribution:
     if tasks is None:
         kind = "bernoulli" if made is None else str(as_model(made).likelihood).partition("(")[0]
         return make_tasks("synthetic", n_actions=N_ACTIONS, horizon=HORIZON, outcomes=kind)
-    return make_tasks(tasks) if isinstance(tasks, str) else tasks
+    return get_distribution(tasks)

@@ -12,9 +12,11 @@ from gents_gym.checks import (
     check_flag,
     check_integer,
     check_number,
+    check_option,
     check_repeats,
     check_type,
 )
+from gents_gym.specs import parse_spec
 
 if TYPE_CHECKING:
     from gents_gym.models.sequence import SequenceModel
@@ -139,12 +141,16 @@ def preset_config(preset: str, setting: str | None = None, **changes: Any) -> Tr
 
     Args:
         preset: "filter", "paper", "literal", another kind of model, or ``package.module:Class``, a subclass of
-            ``SequenceModel``.
+            ``SequenceModel``; optionally with sizes of the model, as in "filter(prior_width=8)".
         setting: The id of the task distribution of the rows, if known: "news" has its own sizes.
         **changes: Fields of :class:`TrainConfig`; sizes in ``model`` are added to the preset's.
     """
+    preset, sizes = parse_spec(check_type("preset", preset, str))
     preset_class(preset)
     check_type("setting", setting, str | None)
+    for name in changes:
+        check_option(f"preset {preset!r}", name, [entry.name for entry in fields(TrainConfig)])
+    changes["model"] = {**sizes, **check_type("model", changes.get("model", {}), Mapping)}
     parts = (registry.PRESETS.get(preset, {}), registry.PRESET_CHANGES.get(setting or "", {}).get(preset, {}), changes)
     chosen = {name: value for part in parts for name, value in part.items() if name != "kind"}
     sizes = {name: value for part in parts for name, value in part.get("model", {}).items()}

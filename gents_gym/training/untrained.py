@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gents_gym import registry
-from gents_gym.checks import InputError, check_type
+from gents_gym.checks import InputError, InputTypeError, check_type
 from gents_gym.construct import find
 from gents_gym.likelihoods import BERNOULLI
 from gents_gym.models.sequence import SequenceModel
@@ -16,14 +16,17 @@ from gents_gym.randomness import stream
 from gents_gym.training.config import TrainConfig, preset_class
 from gents_gym.training.data import RowSets
 from gents_gym.training.urn import fit_urn
+from gents_gym.types import ActionRows
 
 BANK = 1000  # number of contexts and of actions in a model's banks
 
 
 def check_rows(rows: RowSets, validation: RowSets, config: TrainConfig) -> None:
     """Raise unless both row sets are of one kind, and a model can be made for them."""
-    check_type("rows", rows, RowSets)
-    check_type("validation", validation, RowSets)
+    for name, given in (("rows", rows), ("validation", validation)):
+        if isinstance(given, ActionRows):
+            raise InputTypeError(f"{name} must be a RowSets, got ActionRows: pass RowSets.from_rows({name})")
+        check_type(name, given, RowSets)
     check_type("config", config, TrainConfig)
     if validation.contexts.shape[1] != rows.contexts.shape[1]:
         wanted, got = rows.contexts.shape[1], validation.contexts.shape[1]

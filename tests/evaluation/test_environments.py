@@ -2,7 +2,7 @@ import gymnasium as gym
 import pytest
 
 from gents_gym import InputError
-from gents_gym.evaluation.environments import env_distribution, find_distribution, make_envs
+from gents_gym.evaluation.environments import env_distribution, find_distribution, get_distribution, make_envs
 from gents_gym.tasks.news import News
 from gents_gym.tasks.synthetic import Synthetic
 
@@ -14,6 +14,15 @@ def test_options_and_split_reach_the_environment():
     assert envs.unwrapped.tasks.content_hash == expected.content_hash
     assert env_distribution("gents_gym/Synthetic-v0(horizon=7)").sample(0, [0]).horizon == 7
     assert env_distribution("gents_gym/News-v0(horizon=7)") == News(horizon=7)
+
+
+def test_a_distribution_is_named_by_its_own_id_or_an_environments():
+    assert get_distribution("gents_gym/News-v0(horizon=7)") == get_distribution("news(horizon=7)") == News(horizon=7)
+    assert get_distribution(News(horizon=7)) == News(horizon=7)
+    with pytest.raises(InputError, match="unknown task distribution 'sinthetic'"):
+        get_distribution("sinthetic")
+    with pytest.raises(InputError, match="env must be one of gents_gym's, with a task distribution, got 'CartPole-v1'"):
+        get_distribution("CartPole-v1")
 
 
 def test_a_distribution_is_had_without_an_environment(monkeypatch):

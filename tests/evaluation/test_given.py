@@ -71,6 +71,8 @@ def test_what_no_spec_stands_for_is_sent():
     assert names == ("my one", "my two")
     first, second = (given[name].code[f"object {name}"] for name in names)
     assert first != second
+    names, given = name_agents({"mine": Constant(1), "linucb(alpha=2)": "linucb(alpha=2)"})
+    assert (names, set(given)) == (("mine", "linucb(alpha=2)"), {"mine"})
 
 
 def test_classes_and_objects_are_evaluated(tmp_path):
@@ -115,7 +117,7 @@ def test_an_edited_module_is_another_object(tmp_path, monkeypatch):
             "an agent's name must have only letters, .* and must not be a known id, got 'linucb'",
         ),
         ({"<b>": Constant(1)}, "an agent's name must have only letters"),
-        ({"mine": "linucb"}, "agents must map names to classes or objects, got 'linucb' for 'mine': list ids instead"),
+        ({"mine": "linucb"}, "and ids to themselves, got 'linucb' for 'mine': write {'linucb': 'linucb'}"),
         ([], "agents must name at least one agent, got none"),
         ("linucb", "config must be an EvaluationConfig or a list of agents, got 'linucb'"),
     ],

@@ -286,6 +286,8 @@ def test_bad_input():
         rollout(gym.make(ID), make_agent("random"))
     with pytest.raises(InputError, match="agent must have reset, act and observe"):
         rollout(make(), object())
+    with pytest.raises(InputError, match=r"agent cannot be made: TypeError: .* missing 1 required .* 'agent'"):
+        rollout(make(), PerTask)
     with pytest.raises(InputError, match="unknown measure 'orcale'; did you mean 'oracle'"):
         rollout(make(), "random").cumulative("orcale")
     theirs = SyncVectorEnv([lambda: gym.make(ID, horizon=5)])
@@ -534,3 +536,8 @@ def test_everything_available_plays_the_same_bits():
         assert np.array_equal(plain.actions, pool.actions)
         assert np.array_equal(plain.rewards, pool.rewards)
         assert all(np.array_equal(plain.regret[name], pool.regret[name]) for name in plain.regret)
+
+
+def test_a_class_is_played_as_an_agent_of_it():
+    played = [rollout("gents_gym/Synthetic-v0(horizon=5)", agent, tasks=3) for agent in (Random, Random(), "random")]
+    assert all(np.array_equal(record.actions, played[0].actions) for record in played[1:])

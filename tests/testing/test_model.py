@@ -59,6 +59,9 @@ def test_other_tasks_are_tried(own_model):
             seen.append(action_features.shape[1])
             return super().start(action_features)
 
+    assert check_model(Looks, "gents_gym/Synthetic-v0(n_actions=3, horizon=12)", steps=4) is None
+    assert set(seen) == {2}
+    seen.clear()
     assert check_model(Looks, "news(n_actions=3, horizon=12)", steps=4) is None
     assert check_model(Looks, make_tasks("synthetic", n_actions=3, horizon=12), steps=4) is None
     assert {*seen} == {2, gents_gym.make_tasks("news").sample(0, [0]).action_features.shape[2]}

@@ -39,10 +39,13 @@ def test_bad_presets_and_sizes():
         preset_config("paper", model={"hidden_layer": 1})
     with pytest.raises(InputError, match="repeats must be at least 1, got 0"):
         preset_config("paper", model={"repeats": 0})
+    with pytest.raises(InputError, match="unknown option of preset 'filter': unexpected keyword argument 'epoch'; did"):
+        preset_config("filter", epoch=3)
 
 
 def test_presets_and_settings_fill_in_what_is_not_given():
     assert preset_config("filter") == TrainConfig()
+    assert preset_config("filter(prior_width=3)") == preset_config("filter", model={"prior_width": 3})
     assert preset_config("paper").steps == registry.PRESETS["paper"]["steps"]
     news = preset_config("filter", "news", model={"prior_width": 3})
     assert news.model == {**registry.PRESET_CHANGES["news"]["filter"]["model"], "prior_width": 3}

@@ -48,6 +48,9 @@ def test_the_urn_is_fitted_to_the_contexts_of_whole_tasks_and_changes_no_weight(
 
 
 def test_rows_that_do_not_go_together():
+    drawn = gents_gym.make_tasks("synthetic").sample_actions(0, range(60), 5)
+    with pytest.raises(InputError, match=r"rows must be a RowSets, got ActionRows: pass RowSets.from_rows\(rows\)$"):
+        gents_gym.train(drawn, ROWS, preset_config("filter"))
     wide = RowSets(ROWS.action_features, ROWS.contexts[:, :4], ROWS.outcomes, ROWS.offsets)
     with pytest.raises(InputError, match="validation must have contexts of 5 entries, as the training rows, got 4"):
         gents_gym.train(ROWS, wide, preset_config("filter"))

@@ -155,7 +155,7 @@ function drawHeadline({ env, measure, ids, best, noun, better }) {
   if (rivals.length) text += `; on the same tasks it beats ${beaten.length} of the ${rivals.length} others`;
   if (even.length) text += `, and no difference is shown to ${even.map((id) => data.agents[id].name).join(", ")}`;
   host.append(`${text}.`);
-  if (ids.some((id) => data.agents[id].privileged)) host.append(" Privileged agents, which know what no agent may, stand apart.");
+  if (ids.some((id) => data.agents[id].privileged)) host.append(" Privileged agents, which use hidden information, are left out of this sentence.");
 }
 
 // -- charts
@@ -248,7 +248,8 @@ function chart(host, series, { x: xLabel, y: yLabel, tip, value, nearest, ends =
   }
   for (const [x, text] of ticks(x0, x1, box.right - box.left > 560 ? 10 : 5)) {
     add(svg, "line", { class: "grid", x1: px(x), x2: px(x), y1: box.top, y2: box.bottom });
-    add(svg, "text", { x: px(x), y: box.bottom + 18, "text-anchor": "middle" }, text);
+    const last = named && px(x) > box.right - 12; // the names' lines start at the right edge
+    add(svg, "text", { x: px(x) - (last ? 2 : 0), y: box.bottom + 18, "text-anchor": last ? "end" : "middle" }, text);
   }
   add(svg, "text", { x: (box.left + box.right) / 2, y: height - 6, "text-anchor": "middle" }, xLabel);
   const middle = (box.top + box.bottom) / 2;
@@ -346,7 +347,7 @@ function drawTable({ env, measure, ids, shown, baseline, noun, better }) {
   byId("table-note").textContent =
     `Totals per task: means ± 1 s.e. over ${env.tasks} tasks; median of ${noun} and the quantiles of its bad tail. ` +
     `${dagger ? `${dagger}. ` : ""}Lift is the reward per decision above that of ${data.agents[baseline].name}. ` +
-    "Time is the agent's own, beside whatever else ran on the machine. Click a heading to sort.";
+    "Time is the agent's own, while other work may run on the machine. Click a heading to sort.";
   const [, minus, name] = /^(-?)(.*)$/.exec(state.sort);
   const key = (column) => column.sort || column.key;
   const sorted = columns.find((column) => key(column) === name) || columns.find((column) => column.key === `${measure}_mean`);
@@ -388,7 +389,7 @@ const WORDS = { 1: ["win", "beats"], 0: ["even", "no difference shown"], "-1": [
 function drawForest({ env, measure, ids, shown, ranked, reference, noun }) {
   byId("pairs-note").textContent =
     `Differences of ${noun} per task between two agents on the same ${env.tasks} tasks, with ${data.confidence} ` +
-    "intervals (Student's t). A beats B where the interval lies on A's side of zero; each holds for its one pair.";
+    "intervals (Student's t). A beats B if the interval is on A's side of zero. Each interval holds for one pair only.";
   choose("reference", ids, reference, (id) => change({ reference: id }));
   const table = byId("forest");
   table.replaceChildren();
