@@ -1,4 +1,4 @@
-"""Lays out figures of curves: panels side by side that share their axes, names at the right, a title above."""
+"""Lays out figures of curves with names at their ends: panels that share axes and names, or panels with their own."""
 
 from collections.abc import Sequence
 
@@ -56,4 +56,40 @@ class Board:
             panel.set_xlabel(x, fontsize=FONT)
             panel.margins(x=0)
         draw_names(self.panels[-1], names, self.height)
+        return self.figure
+
+
+class Sheet:
+    """A figure with panels in rows of two, each with its own axes, a title, and names next to it."""
+
+    def __init__(self, names: Sequence[Sequence[Name]], titles: Sequence[str], note: str) -> None:
+        """Make the figure.
+
+        Args:
+            names: The names next to each panel, each at the end of its curve.
+            titles: The title of each panel.
+            note: A line below all panels.
+        """
+        self.names = names
+        self.height = max(LEAST, *(names_height(own) for own in names))
+        columns = min(2, len(names))
+        parts = [LEFT + SMALL + max(map(names_width, names[i::columns])) + EDGE for i in range(columns)]
+        row = EDGE + 1.5 * LINE + self.height + BOTTOM
+        width, full = sum(parts), -(-len(names) // columns) * row + 2 * LINE
+        self.figure = Picture(figsize=(width, full), dpi=130)
+        FigureCanvasAgg(self.figure)
+        self.panels: list[Axes] = []
+        for i, title in enumerate(titles):
+            left, bottom = LEFT + sum(parts[: i % columns]), full - (i // columns + 1) * row + BOTTOM
+            panel = self.figure.add_axes((left / width, bottom / full, SMALL / width, self.height / full))
+            panel.set_title(plain(title), fontsize=FONT + 1, loc="left")
+            panel.tick_params(labelsize=FONT)
+            dress(panel)
+            self.panels.append(panel)
+        self.figure.text(LEFT / width, LINE / 2 / full, plain(note), fontsize=FONT, color=MUTED)
+
+    def finish(self) -> Picture:
+        """Write the names next to panels that are drawn, and return the figure."""
+        for panel, own in zip(self.panels, self.names, strict=True):
+            draw_names(panel, own, self.height)
         return self.figure

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 
-from gents_gym.drawing.canvas import FONT, canvas, finish, to_bytes
-from gents_gym.drawing.style import looks
+from gents_gym.drawing.board import Sheet
+from gents_gym.drawing.canvas import FONT, to_bytes
+from gents_gym.drawing.names import Name
+from gents_gym.drawing.style import Look, looks
 from gents_gym.evaluation.measures import Records, totals
 from gents_gym.evaluation.rollout import Rollout, summarize
 from gents_gym.experiments.conditions import AVERAGED, LINEAR, PLANNING, Axis, Size, on_models
@@ -178,33 +180,50 @@ def _interval(differences: np.ndarray | None) -> str:
 
 
 def draw(found: Sequence[Found]) -> bytes:
-    """Return a PNG with a panel for each axis: the mean regret of agents on models, by level, with its interval."""
+    """Return a PNG with a panel for each axis: the mean regret of agents on models, by level, with its interval.
+
+    An agent has one style in all panels: the color shows the agent, the dash its model.
+    """
+    styles = looks({agent: False for one in found for agent in _drawn(one.axis)})
     played = [one for one in found if one.levels]
-    figure, panels = canvas(2, (11, 4.6 * -(-len(played) // 2)), -(-len(played) // 2))
-    for panel, one in zip(panels, played, strict=False):
-        _draw_axis(panel, one)
-    for panel in panels[len(played) :]:
-        panel.set_visible(False)
-    figure.supxlabel("mean with 95 % interval; linear agents are in the tables alone", fontsize=FONT)
-    return to_bytes(figure)
+    means = [{agent: _means(one, agent) for agent in _drawn(one.axis)} for one in played]
+    names = [[Name(a, styles[a], [*at.values()][-1][0]) for a, at in own.items() if at] for own in means]
+    note = "mean with 95 % interval; linear agents are only in the tables"
+    sheet = Sheet(names, [one.axis.title for one in played], note)
+    for panel, one, own in zip(sheet.panels, played, means, strict=True):
+        _draw_axis(panel, one, own, styles)
+    return to_bytes(sheet.finish())
 
 
-def _draw_axis(panel: Axes, found: Found) -> None:
-    """Draw the agents on models of one axis; levels that are numbers are joined by lines."""
-    axis, levels = found.axis, list(found.levels)
-    agents = [agent for agent in axis.agents if agent.startswith(PLANNING)]
-    styles = looks(dict.fromkeys(agents, False))
-    for i, agent in enumerate(agents):
-        known = {at: found.values(level, agent) for at, level in enumerate(levels)}
-        moments = {at: mean_interval(values) for at, values in known.items() if values is not None}
-        if not moments:
-            continue
-        at = np.array([*moments]) + 0.04 * (i - (len(agents) - 1) / 2)  # side by side
-        means, lows, highs = np.array([*moments.values()]).T
-        bars = np.array([means - lows, highs - means])
-        panel.errorbar(at, means, bars, color=styles[agent].color, marker="o", markersize=3, linestyle="")
-        joined = [levels[place].replace(".", "").isdigit() for place in moments]
-        panel.plot(at[joined], means[joined], **styles[agent].style, label=agent)
+def _drawn(axis: Axis) -> list[str]:
+    """Return the agents on models."""
+    return [agent for agent in axis.agents if agent.startswith(PLANNING)]
+
+
+def _means(found: Found, agent: str) -> dict[int, tuple[float, float, float]]:
+    """Return an agent's mean regret and its interval at the levels that it has played, by their positions."""
+    known = {at: found.values(level, agent) for at, level in enumerate(found.levels)}
+    return {at: mean_interval(values) for at, values in known.items() if values is not None}
+
+
+def _draw_axis(
+    panel: Axes,
+    found: Found,
+    means: Mapping[str, Mapping[int, tuple[float, float, float]]],
+    styles: Mapping[str, Look],
+) -> None:
+    """Draw the agents of one axis, side by side at each level; levels that are numbers are joined by lines."""
+    levels = list(found.levels)
+    numbers = [at for at, level in enumerate(levels) if level.replace(".", "").isdigit()]
+    for i, (agent, own) in enumerate(means.items()):
+        shift = 0.04 * (i - (len(means) - 1) / 2)
+        for at, (mean, low, high) in own.items():
+            bar = [[mean - low], [high - mean]]
+            panel.errorbar(at + shift, mean, bar, color=styles[agent].color, marker="o", markersize=3)
+        joined = [at for at in numbers if at in own]
+        panel.plot([at + shift for at in joined], [own[at][0] for at in joined], **styles[agent].style)
     panel.set_xticks(range(len(levels)), levels)
+    panel.set_xlim(-0.35, len(levels) - 0.65)
     panel.set_ylim(bottom=0)
-    finish(panel, axis.name, f"{axis.measure} regret", axis.title)
+    panel.set_xlabel(found.axis.name, fontsize=FONT)
+    panel.set_ylabel(f"{found.axis.measure} regret", fontsize=FONT)

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
+from gents_gym.drawing.board import Sheet
+from gents_gym.drawing.style import AGENTS
 from gents_gym.evaluation.measures import totals
 from gents_gym.evaluation.rollout import Rollout
 from gents_gym.evaluation.store import load_results
+from gents_gym.experiments import settings_page
 from gents_gym.experiments.conditions import AXES, SIZES
 from gents_gym.experiments.settings import settings
-from gents_gym.experiments.settings_page import Found, goals
+from gents_gym.experiments.settings_page import Found, draw, goals
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +69,21 @@ def test_goals_are_met_or_not():
     (gap,) = goals(Found(AXES["drift"], {"0.02": {averaged[0]: record(2, 3.2), averaged[1]: record(1, 2.1)}}))
     assert gap.goal == "drift 0.02: ts-gen(samples=8, m=64) on forgetting − on still ≤ 0"
     assert gap.verdict == "not met"
+
+
+def test_an_agent_has_one_style_in_all_panels_and_its_name_at_the_end_of_its_curve(monkeypatch):
+    sheets = []
+    monkeypatch.setattr(settings_page, "to_bytes", lambda figure: sheets.append(figure) or b"")
+    monkeypatch.setattr(settings_page, "Sheet", lambda *given: sheets.append(given[0]) or Sheet(*given))
+    levels = {
+        "drift": {"0": {"greedy(model=still)": record(1, 2)}, "0.02": {"greedy(model=still)": record(4, 6)}},
+        "correlation": {"0": {"greedy": record(1, 2), "greedy(model=joint)": record(7, 9)}},
+    }
+    draw([Found(axis, levels.get(name, {})) for name, axis in AXES.items()])
+    (still,), (filtered, joint) = sheets[0]
+    assert [(name.text, name.end) for name in (still, filtered, joint)] == [
+        ("greedy(model=still)", 5), ("greedy", 1.5), ("greedy(model=joint)", 8)
+    ]  # fmt: skip
+    assert still.look.color == filtered.look.color == joint.look.color == AGENTS["greedy"]
+    assert len({still.look.dash, filtered.look.dash, joint.look.dash}) == 3
+    assert not any(panel.get_legend() for panel in sheets[1].axes)
