@@ -14,7 +14,7 @@ ROOT = Path(gents_gym.__file__).parent
 TESTS = Path(__file__).parent
 # Anyone may import these.
 LEAVES = {"checks", "files", "likelihoods", "modules", "numerics", "parquet", "randomness", "registry"}
-LEAVES |= {"drawing", "schema", "seals", "specs"}
+LEAVES |= {"drawing", "schema", "seals", "specs", "words"}
 COMMON = LEAVES | {"types", "construct"}
 ALLOWED = {  # beside itself
     "checks": set(),
@@ -30,6 +30,7 @@ ALLOWED = {  # beside itself
     "schema": set(),
     "seals": {"checks", "files"},
     "specs": {"checks"},
+    "words": set(),
     "taskfile": {"checks", "files", "registry", "seals", "specs"},
     "types": {"checks", "files", "likelihoods", "taskfile"},
     "construct": LEAVES | {"types"},

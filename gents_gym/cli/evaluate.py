@@ -81,8 +81,7 @@ def _check_regrets(regrets: tuple[str, ...]) -> None:
 def _left_out(found: "Evaluation", named: tuple[str, ...]) -> list[str]:
     """Return a line for each agent of the folder that is not shown because it still has tasks to play."""
     pairs = dict.fromkeys(cell.pair for cell in found.missing if cell.agent not in named)
-    tasks = found.manifest["tasks"]
-    return [f"{agent} has not played all {tasks} tasks of {env}: name it to play them" for env, agent in pairs]
+    return [f"{agent} has not played all tasks of {env}: name it to play them" for env, agent in pairs]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from gents_gym.evaluation.measures import bad_tail, main_measure, poor_yardstick, tail_note
 from gents_gym.evaluation.rollout import Rollout
+from gents_gym.words import count
 
 
 def summary_table(env: str, records: Mapping[str, Rollout]) -> Table:
@@ -18,7 +19,7 @@ def summary_table(env: str, records: Mapping[str, Rollout]) -> Table:
         measures.sort(key=("reward", "best").__contains__, reverse=True)
     tail_of, n_tasks = main_measure(records), len(next(iter(records.values())).actions)
     tail = {"median": "median", **bad_tail(tail_of, n_tasks)}
-    title = f"{env}, {n_tasks} tasks: reward and cumulative regret per task, mean ± s.e."
+    title = f"{env}, {count(n_tasks, 'task')}: reward and cumulative regret per task, mean ± s.e."
     table = Table(box=box.SIMPLE_HEAD, title=escape(title), title_justify="left", caption_justify="left")
     table.add_column("agent", no_wrap=True)
     for name in (*measures, *(f"{tail_of}\n{head}" for head in tail.values()), "µs per\ndecision"):

@@ -9,6 +9,7 @@ import numpy as np
 from gents_gym.checks import need
 from gents_gym.evaluation.measures import remark_lines
 from gents_gym.evaluation.rollout import Rollout
+from gents_gym.words import count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +85,8 @@ def record_html(record: Rollout) -> str:
         [name, _mean(found), *(f"{found[key]:.2f}" for key in ("median", "q10", "q90"))]
         for name, found in record.summary().items()
     ]
-    return table_html(f"{n_tasks} tasks of {steps} decisions: totals per task", heads, rows, record.remarks)
+    caption = f"{count(n_tasks, 'task')} of {count(steps, 'decision')}: totals per task"
+    return table_html(caption, heads, rows, record.remarks)
 
 
 def _mean(found: Mapping[str, float]) -> str:

@@ -7,6 +7,7 @@ from scipy import stats
 
 from gents_gym.evaluation.regret import REGRETS
 from gents_gym.evaluation.rollout import Rollout
+from gents_gym.words import count
 
 Records = Mapping[str, Rollout]  # by agent, all on the same tasks
 CONFIDENCE = 0.95  # level of the intervals
@@ -44,7 +45,7 @@ def tail_note(measure: str, n_tasks: int) -> str:
     """Return the meaning of the mark of :func:`bad_tail`; an empty text if nothing is marked."""
     marked = [head.rstrip("†") for head in bad_tail(measure, n_tasks).values() if head.endswith("†")]
     extreme = "minimum" if measure == "reward" else "maximum"
-    tasks = "1 task" if n_tasks == 1 else f"{n_tasks} tasks"
+    tasks = count(n_tasks, "task")
     return f"† of {tasks}, the {' and '.join(marked)} quantile is nearly the {extreme}" if marked else ""
 
 

@@ -14,6 +14,7 @@ from gents_gym.drawing.names import Name
 from gents_gym.drawing.style import Look, looks
 from gents_gym.evaluation.measures import Records, main_measure, measures, totals
 from gents_gym.evaluation.rollout import Rollout
+from gents_gym.words import count
 
 NOTES = {
     "oracle": "oracle regret: realised, against the fitted policy; can be negative",
@@ -125,7 +126,7 @@ def _entries(records: Records, styles: Looks) -> list[Name]:
 
 def _title(title: str, records: Records) -> str:
     n_tasks = len(next(iter(records.values())).actions)
-    return f"{title}, {n_tasks} {'task' if n_tasks == 1 else 'tasks'}"
+    return f"{title}, {count(n_tasks, 'task')}"
 
 
 def _paint(board: Board, records: Records, wanted: Sequence[str], styles: Looks, paint: Paint) -> None:

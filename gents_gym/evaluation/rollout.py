@@ -43,6 +43,7 @@ from gents_gym.types import (
     Tasks,
     identity,
 )
+from gents_gym.words import count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,7 +118,7 @@ class Rollout:
         means = ", ".join(f"{name} {found['mean']:.1f}" for name, found in self.summary().items())
         known = ", privileged" if self.privileged else ""
         notes = "".join(f"; {remark}" for remark in self.remarks)
-        size = f"{len(self.actions)} tasks of {self.actions.shape[1]} decisions"
+        size = f"{count(len(self.actions), 'task')} of {count(self.actions.shape[1], 'decision')}"
         return f"Rollout({size}{known}; per task: {means}{notes})"
 
     def _repr_html_(self) -> str:
@@ -229,7 +230,7 @@ def _rollout(
     n_tasks = envs.num_envs
     indices = range(n_tasks) if indices is None else indices
     if (n_indices := check_count("indices", indices)) != n_tasks:
-        raise InputError(f"indices must name {n_tasks} tasks, one for each slot, got {n_indices}")
+        raise InputError(f"indices must name {count(n_tasks, 'task')}, one for each slot, got {n_indices}")
     indices = tuple(check_integer("indices", i, 0) for i in indices)
     max_steps = None if max_steps is None else check_integer("max_steps", max_steps, 1)
     if _has_tasks(envs):

@@ -40,6 +40,7 @@ from gents_gym.evaluation.sealed import (
 )
 from gents_gym.files import as_path, held, is_part, new_folder, own_folder, remove_parts, write_whole
 from gents_gym.schema import check_schema
+from gents_gym.words import count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,15 +116,15 @@ class Evaluation:
         return regret_figure(self.records[env], env, regrets, styles=self.looks)
 
     def __repr__(self) -> str:
-        agents = ", ".join(f"{env}: {len(each)} agents" for env, each in self.records.items()) or "no agent is through"
+        agents = ", ".join(f"{env}: {count(len(each), 'agent')}" for env, each in self.records.items())
         missing = f"; {len(self.missing)} blocks of tasks are missing" if self.missing else ""
-        return f"Evaluation({agents}, {self.manifest['tasks']} tasks{missing})"
+        return f"Evaluation({agents or 'no agent is through'}, {count(self.manifest['tasks'], 'task')}{missing})"
 
     def _repr_html_(self) -> str:
         from gents_gym.evaluation.frames import summary_html  # not needed to play
 
-        caption = "{}, {} tasks: totals per task, mean ± s.e."
-        tables = [summary_html(caption.format(env, self.manifest["tasks"]), each) for env, each in self.records.items()]
+        what = f"{count(self.manifest['tasks'], 'task')}: totals per task, mean ± s.e."
+        tables = [summary_html(f"{env}, {what}", each) for env, each in self.records.items()]
         return "".join(tables) or f"<p>{html.escape(repr(self))}</p>"
 
 

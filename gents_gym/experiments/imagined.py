@@ -20,6 +20,7 @@ from gents_gym.experiments.studies import Parts, choose_parts, open_study, read_
 from gents_gym.files import write_whole
 from gents_gym.report.tables import escape
 from gents_gym.specs import parse_spec, write_spec
+from gents_gym.words import count
 
 NAME, TITLE = "imagined", "Imagined against real regret"
 LIGHT = ("greedy", "epsilon-greedy", "softmax(temperature=0.01)", "softmax", "squarecb")
@@ -128,8 +129,9 @@ def _page(command: str, pairs: Mapping[str, tuple[Records, Records]]) -> str:
     for model, (imagined, real) in pairs.items():
         one, other = _means(imagined), _means(real)
         found = stats.spearmanr([one[agent]["mean"] for agent in one], [other[agent]["mean"] for agent in one])
-        first = next(iter(real.values())).actions.shape
-        what = f"{first[0]} imagined and {first[0]} real tasks of {first[1]} decisions, {len(one)} agents"
+        n_tasks, n_steps = next(iter(real.values())).actions.shape
+        tasks = f"{n_tasks} imagined and {count(n_tasks, 'real task')}"
+        what = f"{tasks} of {n_steps} decisions, {count(len(one), 'agent')}"
         lines += [f"## {model}", "", wrap(f"{what}; rank correlation {found.statistic:.2f}."), ""]
         lines += ["| agent | imagined | real | real − imagined |", "|---|---:|---:|---:|"]
         for agent in sorted(one, key=lambda agent: other[agent]["mean"]):

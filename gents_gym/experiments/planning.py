@@ -18,6 +18,7 @@ from gents_gym.files import write_whole
 from gents_gym.models.tuned import TUNED, read_tuned
 from gents_gym.specs import parse_spec
 from gents_gym.tuning.tune import tune
+from gents_gym.words import count
 
 
 def planning(
@@ -62,8 +63,8 @@ def planning(
 def _work(regime: Regime, size: Size) -> dict[int, float]:
     """Return the work of a regime's evaluations by their numbers of tasks, most tasks first; that of tuning is 0."""
     work = {} if regime.wrong else {0: regime.horizon * size.tuning[regime.long] * COSTS["heavy"]}
-    for agent, count in sorted(size.plan(regime).items(), key=lambda item: -item[1]):
-        work[count] = work.get(count, 0.0) + regime.horizon * count * COSTS[kind_of(agent)]
+    for agent, n_tasks in sorted(size.plan(regime).items(), key=lambda item: -item[1]):
+        work[n_tasks] = work.get(n_tasks, 0.0) + regime.horizon * n_tasks * COSTS[kind_of(agent)]
     return work
 
 
@@ -71,16 +72,16 @@ def _play(
     regime: Regime, size: Size, seed: int, folder: Path, workers: int | None, parts: Parts, work: Sequence[int]
 ) -> None:
     """Tune ``auto`` and play all agents of a regime; existing results are not played again."""
-    for count in work:
-        if count == 0:
+    for n_tasks in work:
+        if n_tasks == 0:
             tell = parts.begin(f"{regime.name}, tuning")
             if _tuned(regime, size, seed, folder) is None:
                 tune(size.tune_config(regime, seed), folder / "tuned", workers=workers, on_progress=tell)
             continue
-        agents = tuple(regime.spec(a, folder / "tuned") for a, n in size.plan(regime).items() if n == count)
-        config = EvaluationConfig(agents, (regime.env,), count, seed=seed, block=size.block[regime.long])
-        tell = parts.begin(f"{regime.name}, {count} tasks")
-        found = evaluate(config, folder / str(count), workers=workers, on_progress=tell)
+        agents = tuple(regime.spec(a, folder / "tuned") for a, n in size.plan(regime).items() if n == n_tasks)
+        config = EvaluationConfig(agents, (regime.env,), n_tasks, seed=seed, block=size.block[regime.long])
+        tell = parts.begin(f"{regime.name}, {count(n_tasks, 'task')}")
+        found = evaluate(config, folder / str(n_tasks), workers=workers, on_progress=tell)
         if found.failures:
             raise InputError(f"every agent must play to its end: {found.failures[0]}")
 

@@ -28,6 +28,7 @@ from gents_gym.files import as_path, write_whole
 from gents_gym.models.load import load_model
 from gents_gym.report.figures import write_regret
 from gents_gym.training.losses import PREFIXES, Losses, exact_model, measure
+from gents_gym.words import count
 
 FIRST_ORACLE = "logistic"  # oracle while playing; others are fitted afterwards, once for all agents
 BLOCK = 50  # tasks whose oracles are fitted at once
@@ -137,7 +138,7 @@ def _play(
 
 def _how_many(found: Evaluation) -> str:
     tasks = found.manifest["tasks"]
-    return f"{tasks} tasks, {min(found.manifest['run']['block'], tasks)} side by side"
+    return f"{count(tasks, 'task')}, {min(found.manifest['run']['block'], tasks)} side by side"
 
 
 def _against_oracle(found: Evaluation, oracle: str) -> Records:

@@ -17,6 +17,7 @@ from gents_gym.files import write_whole
 from gents_gym.training.config import preset_config
 from gents_gym.training.data import draw_rows
 from gents_gym.training.folder import train_to_folder
+from gents_gym.words import count
 
 
 def settings(
@@ -49,7 +50,7 @@ def settings(
     for axis, level, group in work:
         folder = _folder(out, axis, level)
         _train(axis, level, size, seed, folder)
-        tell = parts.begin(f"{axis.name} {level}, {size.count(group)} tasks")
+        tell = parts.begin(f"{axis.name} {level}, {count(size.count(group), 'task')}")
         agents = tuple(on_folder(agent, folder) for agent in size.groups(axis)[group])
         config = EvaluationConfig(
             agents, (axis.spec(level, size.horizon),), size.count(group), seed=seed, block=size.block

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from gents_gym.logs.record import Logs
+from gents_gym.words import count
 
 SECONDS = (1e8, 1e11)  # a time between them is taken for seconds since 1970 and shown as a date
 MOST = 12  # names of columns in a line
@@ -15,9 +16,9 @@ def describe(logs: Logs) -> list[str]:
     assert logs.found is not None
     assert logs.encoding is not None
     found, n_tasks = logs.found, sum(1 for _ in logs.streams())
-    rows = {"action": f"{found.action}: {len(logs.action_ids)} actions"}
+    rows = {"action": f"{found.action}: {count(len(logs.action_ids), 'action')}"}
     if found.task is not None:
-        rows["task"] = f"{found.task}: {n_tasks} tasks"
+        rows["task"] = f"{found.task}: {count(n_tasks, 'task')}"
     rows["outcome"] = f"{found.outcome}: {logs.likelihood}, mean {logs.outcomes.mean(dtype=np.float64):.4g}"
     rows["context"] = _columns(logs.encoding.contexts, logs.contexts.shape[1])
     rows["action features"] = _columns(logs.encoding.action_features, logs.action_features.shape[1])

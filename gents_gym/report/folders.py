@@ -9,6 +9,7 @@ from gents_gym.checks import InputError, check_choice
 from gents_gym.evaluation.measures import main_measure, measures, totals
 from gents_gym.evaluation.store import Evaluation, load_results
 from gents_gym.report.comparison import Difference, difference, unpaired_difference
+from gents_gym.words import count
 
 SHOWN = ("seed", "split", "block", "oracle", "commit", "versions")  # settings of a run that explain different tasks
 
@@ -55,7 +56,8 @@ def _heading(found: tuple[Evaluation, Evaluation], env: str, same: np.ndarray) -
     counts = [len(next(iter(each.records[env].values())).indices) for each in found]
     if len(same):
         of = "" if counts == [len(same)] * 2 else f" of {counts[0]} and {counts[1]}"
-        return f"{env}: {len(same)} tasks{of} are the same in both folders, so the comparison is paired"
+        tasks, verb = count(len(same), "task"), "is" if len(same) == 1 else "are"
+        return f"{env}: {tasks}{of} {verb} the same in both folders, so the comparison is paired"
     runs = [each.manifest["run"] for each in found]
     differ = [f"{name} {runs[0].get(name)} and {runs[1].get(name)}" for name in SHOWN if runs[0][name] != runs[1][name]]
     why = f" ({'; '.join(differ)})" if differ else ""

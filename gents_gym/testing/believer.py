@@ -10,6 +10,7 @@ import numpy as np
 from gents_gym.randomness import stream
 from gents_gym.testing.contract import breach, explained, global_generators_left_alone
 from gents_gym.types import Belief, Completion, Feedback, Model, TaskInfo, Tasks
+from gents_gym.words import count
 
 RNG_ADVICE = "draw all randomness of task i from rngs[i], which begin receives"
 EXACT, ROUGH = 1e-4, 0.15  # tolerances for rounding, and for predictions that use random numbers
@@ -151,7 +152,7 @@ class Believer:
     def begin(self, story: Story, steps: int = 0, scribble: bool = False, **changes: Any) -> WatchedBelief:
         """Return the belief of a story's tasks after its first ``steps`` decisions; ``changes`` apply to the info."""
         tasks = story.tasks
-        where = f"{steps} decisions in {len(tasks)} tasks of {tasks.n_actions} actions"
+        where = f"{count(steps, 'decision')} in {count(len(tasks), 'task')} of {tasks.n_actions} actions"
         rngs = [stream(0, "agent", i) for i in story.numbers]
         info = replace(story.info(), **changes)
         begun = watched(self.name, "begin", f"begin was called, {where}", lambda: self.model.begin(info, rngs))

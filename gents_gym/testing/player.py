@@ -12,6 +12,7 @@ from gents_gym.evaluation.rollout import played_probabilities
 from gents_gym.randomness import stream
 from gents_gym.testing.contract import ContractError, breach, explained, global_generators_left_alone
 from gents_gym.types import Agent, Feedback, Privileged, TaskInfo, Tasks
+from gents_gym.words import count
 
 RNG_ADVICE = "draw all randomness of task i from rngs[i], which reset receives"
 
@@ -112,7 +113,8 @@ class Player:
         late = delays is not None
         info = TaskInfo(features, *sizes, horizon, played.reward_fn, texts, played.space, *known, late=late)
         info = replace(info, masked=available is not None, known_contexts=played.known_contexts)
-        where = f"{len(played)} tasks with {played.n_actions} actions, contexts of {played.context_dim} numbers"
+        sizes_seen = f"{played.n_actions} actions, contexts of {played.context_dim} numbers"
+        where = f"{count(len(played), 'task')} with {sizes_seen}"
         where += f", action features of {features.shape[2]}" + ("" if know_horizon else " and an unknown horizon")
         self._call(agent, "reset", where, False, info, [stream(0, "agent", i) for i in streams or order])
         actions: list[np.ndarray] = []

@@ -8,6 +8,7 @@ import numpy as np
 from gents_gym.testing.contract import breach
 from gents_gym.testing.player import Player, check_same_actions
 from gents_gym.types import Tasks
+from gents_gym.words import count
 
 ASKED = 8  # most decisions that are compared with and without a request
 N_ALIKE, COPIES, STEPS = 4, 48, 3  # tasks that are played often, how often, and for how many decisions
@@ -37,7 +38,7 @@ def _check_frequencies(player: Player, tasks: Tasks) -> None:
         if _tail(seen - expected, variance) < LEVEL:
             raise breach(
                 f"{player.name} plays actions with other frequencies than its probabilities",
-                done=f"{len(np.unique(order))} tasks were played {COPIES} times each with different generators, "
+                done=f"{count(len(np.unique(order)), 'task')} played {COPIES} times each with different generators, "
                 f"{actions.shape[1]} decisions, and {what}",
                 expected=f"{expected:.1f} ± {np.sqrt(variance):.1f} by the probabilities",
                 seen=f"{seen:.1f}",

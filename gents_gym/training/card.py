@@ -11,6 +11,7 @@ from gents_gym.drawing.style import PALETTE
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.training.checkpoint import Progress
 from gents_gym.training.config import TrainConfig, candidates_label, sizes_label
+from gents_gym.words import count
 
 STEP = "A sequence has rows of one action in order; a step is one row."
 YARDSTICKS = {  # how the card and the picture name them
@@ -83,7 +84,7 @@ def _choices(notes: Mapping[str, Any]) -> str:
 
 def _urn(urn: float, n_tasks: int) -> str:
     alpha = 1 / urn - 1 if urn > 0 else math.inf
-    where = f"fitted to the contexts of {n_tasks} tasks" if n_tasks else "no contexts of whole tasks are known"
+    where = f"fitted to the contexts of {count(n_tasks, 'task')}" if n_tasks else "no contexts of whole tasks are known"
     return f"α = {'∞' if math.isinf(alpha) else f'{alpha:.3g}'}, {where}"
 
 

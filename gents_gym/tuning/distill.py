@@ -25,6 +25,7 @@ from gents_gym.specs import parse_spec, write_spec
 from gents_gym.tuning.config import TuneConfig, tasks_to_come
 from gents_gym.tuning.distill_config import DistillConfig
 from gents_gym.types import Agent, RandomisedAgent, TaskInfo
+from gents_gym.words import count
 
 Tell = Callable[[str, float], None]
 Share = Callable[[float], None]
@@ -229,7 +230,8 @@ def _measure(
 def card(config: DistillConfig, found: Sequence[Measured]) -> str:
     """Return the results as Markdown."""
     lines = [f"# {config.agent} on {config.model}, distilled", ""]
-    lines += [f"Trained on {config.tasks} imagined tasks, {100 * config.explore:g} % of decisions at random.", ""]
+    tasks = count(config.tasks, "imagined task")
+    lines += [f"Trained on {tasks}, {100 * config.explore:g} % of decisions at random.", ""]
     lines += [f"| {' | '.join(HEADS)} |", f"|---|{'---:|' * (len(HEADS) - 1)}"]
     for one in found:
         mean, low, high = one.gap

@@ -62,7 +62,7 @@ def test_texts_are_short(record):
     assert repr(record).startswith("Rollout(4 tasks of 6 decisions; per task: reward ")
     assert len(repr(record)) < 150
     found = results({ENV: {"a": record}})
-    assert repr(found) == f"Evaluation({ENV}: 1 agents, 4 tasks)"
+    assert repr(found) == f"Evaluation({ENV}: 1 agent, 4 tasks)"
     assert repr(results({})) == "Evaluation(no agent is through, 4 tasks)"
     one = Rollout(record.actions[:1], record.rewards[:1])
     assert "nan" not in repr(one) + one._repr_html_()

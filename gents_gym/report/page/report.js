@@ -9,6 +9,7 @@ let printing = false;
 // -- elements and numbers
 
 const signed = (value, digits = 2) => (Number(value.toFixed(digits)) > 0 ? "+" : "") + format(value, digits);
+const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 const significant = (value) => (value === null ? "–" : String(Number(value.toPrecision(2))));
 const label = (agent) => agent.name + (agent.privileged ? " (privileged)" : "");
 
@@ -162,7 +163,7 @@ function drawHeadline({ env, measure, ids, best, noun, better }) {
 
 function drawCurves({ env, measure, shown, falling, noun }) {
   byId("curves-title").textContent = `Cumulative ${noun}`;
-  byId("curves-note").textContent = `${data.notes[measure]} Means over ${env.tasks} tasks, bands of ±1 s.e.`;
+  byId("curves-note").textContent = `${data.notes[measure]} Means over ${count(env.tasks, "task")}, bands of ±1 s.e.`;
   const visible = falling.filter((id) => shown.includes(id));
   const series = visible.map((id) => ({ agent: data.agents[id], x: env.steps, ...env.curves[measure][id] }));
   const tip = (at) => `decision ${at}`;
@@ -345,7 +346,7 @@ function drawTable({ env, measure, ids, shown, baseline, noun, better }) {
   ];
   const dagger = env.tail_notes[measure];
   byId("table-note").textContent =
-    `Totals per task: means ± 1 s.e. over ${env.tasks} tasks; median of ${noun} and the quantiles of its bad tail. ` +
+    `Totals per task: means ± 1 s.e. over ${count(env.tasks, "task")}; median of ${noun} and the quantiles of its bad tail. ` +
     `${dagger ? `${dagger}. ` : ""}Lift is the reward per decision above that of ${data.agents[baseline].name}. ` +
     "Time is the agent's own, while other work may run on the machine. Click a heading to sort.";
   const [, minus, name] = /^(-?)(.*)$/.exec(state.sort);
@@ -388,7 +389,7 @@ const WORDS = { 1: ["win", "beats"], 0: ["even", "no difference shown"], "-1": [
 
 function drawForest({ env, measure, ids, shown, ranked, reference, noun }) {
   byId("pairs-note").textContent =
-    `Differences of ${noun} per task between two agents on the same ${env.tasks} tasks, with ${data.confidence} ` +
+    `Differences of ${noun} per task between two agents on the same ${count(env.tasks, "task")}, with ${data.confidence} ` +
     "intervals (Student's t). A beats B if the interval is on A's side of zero. Each interval holds for one pair only.";
   choose("reference", ids, reference, (id) => change({ reference: id }));
   const table = byId("forest");
@@ -448,8 +449,8 @@ function drawMatrix({ env, measure, ranked, shown, noun }) {
 function drawProvenance() {
   const { manifest } = data;
   byId("subtitle").textContent =
-    `${manifest.env.join(" · ")} — ${manifest.tasks} tasks of the ${manifest.run.split} split, seed ${manifest.run.seed}, ` +
-    `${data.agents.length} agents, all on the same tasks`;
+    `${manifest.env.join(" · ")} — ${count(manifest.tasks, "task")} of the ${manifest.run.split} split, seed ${manifest.run.seed}, ` +
+    `${count(data.agents.length, "agent")}, all on the same tasks`;
   if (data.title) byId("title").textContent = data.title;
   if (data.missing.length) {
     byId("missing").textContent = `This evaluation is not finished. Tasks are missing of: ${data.missing.join("; ")}.`;
