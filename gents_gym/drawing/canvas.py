@@ -3,6 +3,7 @@
 import io
 from typing import Any
 
+import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -32,6 +33,26 @@ def canvas(columns: int, size: tuple[float, float], rows: int = 1, dpi: int = 12
     figure = Picture(figsize=size, dpi=dpi, layout="constrained")
     FigureCanvasAgg(figure)
     return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
+
+
+def filled_canvas(n_panels: int, most: int, size: tuple[float, float], below: float) -> tuple[Picture, list[Axes]]:
+    """Return a figure of panels in rows that are all filled, row by row, and the panels.
+
+    Args:
+        n_panels: The number of panels.
+        most: The most panels in a row; rows are as equal as possible, and one with fewer panels has wider ones.
+        size: The size of a panel in a row with most panels, in inches.
+        below: Inches left below all panels, for a note.
+    """
+    rows = np.array_split(np.arange(n_panels), -(-n_panels // most))
+    figure = Picture(figsize=(size[0] * len(rows[0]), size[1] * len(rows) + below), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    strips = figure.subfigures(len(rows), 1, squeeze=False)[:, 0]
+    return figure, [
+        panel
+        for strip, row in zip(strips, rows, strict=True)
+        for panel in strip.subplots(1, len(row), squeeze=False).flat
+    ]
 
 
 def finish(panel: Axes, x: str, y: str, title: str = "") -> None:

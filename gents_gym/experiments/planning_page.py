@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gents_gym.drawing.canvas import FONT, canvas, finish, to_bytes
+from gents_gym.drawing.canvas import FONT, filled_canvas, finish, to_bytes
 from gents_gym.drawing.style import looks
 from gents_gym.evaluation.measures import CONFIDENCE, poor_yardstick, totals
 from gents_gym.evaluation.rollout import Rollout
@@ -16,6 +16,7 @@ from gents_gym.experiments.regimes import CHEAP, RIVALS, Regime, Size
 from gents_gym.experiments.studies import wrap
 from gents_gym.report.comparison import mean_interval
 from gents_gym.report.tables import escape
+from gents_gym.words import count
 
 NAME, TITLE = "planning", "Planning with the model"
 RESAMPLES = 4000  # resamples of the bootstrap
@@ -181,7 +182,8 @@ def _goal_row(regime: str, result: Result) -> str:
 
 def _table(block: Block, shortage: str) -> list[str]:
     """Return a regime's heading, what was chosen there, and its table, the best agent on common tasks first."""
-    lines = [f"### {block.regime.name}", ""]
+    title = block.regime.title
+    lines = [f"### {title[0].upper()}{title[1:]}: `{block.regime.name}`", ""]
     if block.tuned is not None:
         lines += [wrap(_choice(block.tuned)), ""]
     lines += [wrap(shortage), ""] if shortage else []
@@ -210,7 +212,7 @@ def _choice(tuned: dict[str, Any]) -> str:
         f"; `{spec}` had {one['behind']:.1f} ± {one['behind_se']:.1f} more" for spec, one in others.items()
     )
     tried = f"the best of {len(tuned['rungs'][0]['agents'])} candidates"
-    imagined = f"{own['mean']:.1f} ± {own['se']:.1f} expected regret on {last['tasks']} imagined tasks"
+    imagined = f"{own['mean']:.1f} ± {own['se']:.1f} expected regret on {count(last['tasks'], 'imagined task')}"
     return f"`auto` plays `{agent}`, {tried}: {imagined}{second}."
 
 
@@ -228,15 +230,12 @@ def _row(agent: str, record: Rollout, gap: Gap | None) -> str:
 
 def draw(blocks: Sequence[Block]) -> bytes:
     """Return a PNG with a panel for each regime: each agent's mean with its interval, and its 95 % quantile."""
-    known = dict.fromkeys((agent for block in blocks for agent in block.records), False)
-    styles = looks(known)
-    columns = min(3, len(blocks))
-    rows = -(-len(blocks) // columns)
-    figure, panels = canvas(columns, (4.6 * columns, 0.9 + 2.6 * rows), rows)
-    for panel, block in zip(panels, blocks, strict=False):
+    styles = looks({_styled(block.regime, agent): False for block in blocks for agent in block.records})
+    figure, panels = filled_canvas(len(blocks), 3, (4.6, 2.7), 0.4)
+    for panel, block in zip(panels, blocks, strict=True):
         agents = list(block.records)
         for at, agent in enumerate(agents):
-            values, color = totals(block.records[agent], "expected"), styles[agent].color
+            values, color = totals(block.records[agent], "expected"), styles[_styled(block.regime, agent)].color
             mean, low, high = mean_interval(values)
             if len(values) > 1:
                 panel.errorbar(mean, at, xerr=[[mean - low], [high - mean]], color=color, marker="o")
@@ -246,10 +245,14 @@ def draw(blocks: Sequence[Block]) -> bytes:
         labels = [name if n == max(counts) else f"{name} ({n})" for name, n in zip(names, counts, strict=True)]
         panel.set_yticks(range(len(agents)), labels, fontsize=FONT - 1)
         panel.invert_yaxis()
-        finish(panel, "expected regret", "", f"{block.regime.name}, {max(counts)} tasks")
-    for panel in panels[len(blocks) :]:
-        panel.set_visible(False)
+        where, _, length = block.regime.title.rpartition(", ")
+        finish(panel, "expected regret", "", f"{where}\n{length}, {count(max(counts), 'task')}")
     figure.supxlabel(
         "dots: mean with 95 % interval; diamonds: 95 % quantile of the tasks; (n): of the first n tasks", fontsize=FONT
     )
     return to_bytes(figure)
+
+
+def _styled(regime: Regime, agent: str) -> str:
+    """Return the spec that an agent's color depends on: the paper's TS-Gen has one, whichever policy class it fits."""
+    return "ts-gen(policy=paper)" if agent == regime.paper else agent

@@ -48,6 +48,13 @@ class Regime:
         return f"{first}-{self.spread:g}-{self.horizon}"
 
     @property
+    def title(self) -> str:
+        """The regime in words."""
+        first = self.setting if self.wrong is None else f"on {self.wrong}"
+        contexts = {1.0: "contexts vary", 0.0: "one context"}.get(self.spread, f"context spread {self.spread:g}")
+        return f"{first}, {contexts}, {self.horizon:,} decisions"
+
+    @property
     def env(self) -> str:
         """The environment."""
         return f"{ENVS[self.setting]}(context_spread={self.spread}, horizon={self.horizon})"

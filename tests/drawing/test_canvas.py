@@ -6,7 +6,7 @@ import pytest
 from matplotlib.image import imread
 
 from gents_gym.checks import InputError
-from gents_gym.drawing.canvas import METADATA, canvas, finish, plain, to_bytes
+from gents_gym.drawing.canvas import METADATA, canvas, filled_canvas, finish, plain, to_bytes
 
 
 def test_a_figure_in_every_form():
@@ -23,6 +23,15 @@ def test_a_figure_in_every_form():
         assert b"gents_gym" in to_bytes(figure, form)
     with pytest.raises(InputError, match="unknown form 'pgn'; did you mean 'png'"):
         to_bytes(figure, "pgn")
+
+
+@pytest.mark.parametrize(("n_panels", "rows"), [(1, [1]), (4, [2, 2]), (7, [3, 2, 2]), (11, [3, 3, 3, 2])])
+def test_all_rows_are_filled(n_panels, rows):
+    figure, panels = filled_canvas(n_panels, 3, (2, 1), 0.5)
+    assert figure.get_size_inches().tolist() == [2 * rows[0], len(rows) + 0.5]
+    assert [len(strip.axes) for strip in figure.subfigs] == rows
+    assert panels == [panel for strip in figure.subfigs for panel in strip.axes]
+    assert len(panels) == n_panels
 
 
 def test_text_is_shown_as_it_is():

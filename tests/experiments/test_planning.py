@@ -10,8 +10,9 @@ from gents_gym import InputError
 from gents_gym.evaluation.rollout import Rollout
 from gents_gym.evaluation.store import load_results
 from gents_gym.experiments import planning as module
+from gents_gym.experiments import planning_page
 from gents_gym.experiments.planning import planning
-from gents_gym.experiments.planning_page import Block, Gap, Result, make_page, results
+from gents_gym.experiments.planning_page import PAPER, Block, Gap, Result, draw, make_page, results
 from gents_gym.experiments.regimes import SIZES, Regime
 from gents_gym.models.tuned import read_tuned
 
@@ -111,7 +112,8 @@ def test_rows_are_ordered_and_compared_on_common_tasks():
     regime = SIZES["small"].regimes["synthetic-0-500"]
     records = {"gen-ucb": record(hard[:40] + 5), "greedy": record(hard - 1), "auto": record(hard)}
     text = make_page("gents-gym study planning", SIZES["small"], [Block(regime, records, None)], 60.0)
-    rows = [row.split(" | ") for row in text.split("### synthetic-0-500")[1].splitlines() if row.startswith("| ")]
+    section = text.split("### Synthetic, one context, 500 decisions: `synthetic-0-500`")[1]
+    rows = [row.split(" | ") for row in section.splitlines() if row.startswith("| ")]
     assert [(row[0], row[1], row[5]) for row in rows[1:]] == [
         ("| greedy", "100", "+1.0 (1.0 to 1.0)"),
         ("| auto", "100", "–"),
@@ -121,6 +123,30 @@ def test_rows_are_ordered_and_compared_on_common_tasks():
     assert "Fewer tasks than at this scale: `greedy` 100 of 200, `gen-ucb` 40 of 100, `auto` 100 of 200." in words
     assert "With less than this scale plays, as their sections say: synthetic-0-500." in words
     assert "Not played yet: `ts-gen(policy=logistic)`, `softmax`," in words
+
+
+def test_the_figure_names_regimes_in_words_and_has_one_color_for_the_papers_agent(monkeypatch):
+    figures = []
+    monkeypatch.setattr(planning_page, "to_bytes", lambda figure: figures.append(figure) or b"")
+    regimes = [Regime("synthetic", 1.0, 500), Regime("news", 0.0, 2000), Regime("news", 1.0, 500, wrong="news-paper")]
+    agents = [("ts-gen(policy=logistic)",), ("ts-gen(policy=mlp)", "ts-gen"), ("ts-gen",)]
+    records = [{agent: record([1, 2]) for agent in each} for each in agents]
+    draw([Block(regime, each, None) for regime, each in zip(regimes, records, strict=True)])
+    panels = figures[0].axes
+    assert [panel.get_title() for panel in panels] == [
+        "synthetic, contexts vary\n500 decisions, 2 tasks",
+        "news, one context\n2,000 decisions, 2 tasks",
+        "on news-paper, contexts vary\n500 decisions, 2 tasks",
+    ]
+    colors = [
+        (label.get_text(), line.get_color())
+        for panel in panels
+        for label, line in zip(
+            panel.get_yticklabels(), [line for line in panel.lines if line.get_marker() == "d"], strict=True
+        )
+    ]
+    assert [name for name, _ in colors] == [PAPER, PAPER, "ts-gen", "ts-gen"]
+    assert len({*colors}) == 2
 
 
 def test_results_of_another_scale_are_on_the_page(played, tmp_path, monkeypatch):
