@@ -73,7 +73,7 @@ class MeasureBounds:
         others = {size for sizes in sweeps.values() for size in sizes} - {own}
         natures = {size: resize(distribution, *size[:2]) for size in others}
         points = {size: bound_point(*size) for size in sorted({own, *natures})}
-        rows = [row for folder in self.results for row in self._result_rows(load_results(folder))]
+        rows = [row for folder in self.results for row in self._result_rows(load_results(folder, "results"))]
         out = None if self.out is None else new_folder("out", self.out)
 
         print(verdict(points[own]))

@@ -272,10 +272,10 @@ def open_folder(out: str | Path, manifest: Manifest) -> Iterator[tuple[Path, Man
         yield out, manifest
 
 
-def _read_manifest(out: Path) -> Manifest:
+def _read_manifest(out: Path, name: str = "out") -> Manifest:
     path = out / "manifest.json"
     if not path.exists():
-        raise InputError(f"out must be the folder of an evaluation, with a manifest.json, got '{out}'")
+        raise InputError(f"{name} must be the folder of an evaluation, with a manifest.json, got '{out}'")
     manifest = read_json(path, MANIFEST)
     try:
         check_manifest(manifest)
@@ -324,10 +324,15 @@ def _check_files(out: Path, manifest: Manifest) -> None:
             raise foreign(path)
 
 
-def load_results(out: str | Path) -> Evaluation:
-    """Return the results, read from the files; agents with tasks left to play are not in the records."""
-    out = as_path("out", out)
-    return _load(out, _read_manifest(out))[0]
+def load_results(out: str | Path, name: str = "out") -> Evaluation:
+    """Return the results, read from the files; agents with tasks left to play are not in the records.
+
+    Args:
+        out: The folder.
+        name: What errors call the folder.
+    """
+    out = as_path(name, out)
+    return _load(out, _read_manifest(out, name))[0]
 
 
 def finish(out: Path, manifest: Manifest) -> Evaluation:

@@ -26,7 +26,7 @@ def compare_folders(
             agent in both or, if there is none, every pair.
         measure: A regret's name, or "reward"; None: the one that matters most.
     """
-    found = load_results(first), load_results(second)
+    found = load_results(first, "first"), load_results(second, "second")
     shared = [env for env in found[0].records if env in found[1].records]
     if not shared:
         got = " and ".join(", ".join(each.records) or "none that is played" for each in found)

@@ -74,7 +74,7 @@ def test_other_oracles_leave_what_does_not_depend_on_them(folders):
             {},
             r"'.*one' and '.*other' must share an environment to be compared, got .*horizon=5.* and .*horizon=4",
         ),
-        ("none", {}, "out must be the folder of an evaluation"),
+        ("none", {}, "^second must be the folder of an evaluation"),
         ("two", {"agents": ("lints",)}, "unknown agent 'lints'"),
         ("two", {"agents": ("a", "b", "c")}, "agents must be one or two, the first folder's and the second's, got 3"),
         ("two", {"measure": "bst"}, "unknown measure 'bst'; did you mean 'best'"),
@@ -83,6 +83,11 @@ def test_other_oracles_leave_what_does_not_depend_on_them(folders):
 def test_bad_input(folders, second, arguments, message):
     with pytest.raises(InputError, match=message):
         compare_folders(folders / "one", folders / second, **arguments)
+
+
+def test_a_missing_folder_is_named_as_its_argument(folders):
+    with pytest.raises(InputError, match=r"^first must be the folder of an evaluation, .* got '.*none'"):
+        compare_folders(folders / "none", folders / "one")
 
 
 def test_the_unpaired_interval_is_welchs():
