@@ -6,7 +6,7 @@ from pathlib import Path
 from tyro.conf import OmitArgPrefixes
 
 from gents_gym.checks import InputError
-from gents_gym.cli.console import print_wide
+from gents_gym.cli.console import meter, print_wide
 from gents_gym.files import check_target
 from gents_gym.likelihoods import make_likelihood
 from gents_gym.logs.roles import Roles
@@ -35,8 +35,6 @@ class Offline:
 
     def run(self) -> None:
         """Read, estimate, print, and write the report."""
-        from rich.console import Console
-
         from gents_gym.logs.describe import describe
         from gents_gym.logs.encoding import Encoding
         from gents_gym.logs.record import read_logs
@@ -53,8 +51,8 @@ class Offline:
             self.data, self.roles, action_table=self.action_table, likelihood=likelihood, encoding=encoding
         )
         print("\n".join(describe(logs)), flush=True)
-        with Console(stderr=True).status("agents play"):
-            found = evaluate_offline(logs, self.agents, self.model, self.config)
+        with meter() as shown:
+            found = evaluate_offline(logs, self.agents, self.model, self.config, on_progress=shown.show)
         _print_table(table_rows(found))
         for text in (*conclusions(found), *(f"warning: {text}" for text in warnings(found)), *limits(found)):
             print(text)

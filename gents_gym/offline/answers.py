@@ -1,5 +1,6 @@
 """Answers to what other agents would have earned: every estimate that a log allows, with its lift over the log."""
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -68,6 +69,21 @@ class _Evaluation:
         """The least propensity of the log; None without propensities."""
         return None if self.logs.propensities is None else float(self.logs.propensities.min())
 
+    @property
+    def replays(self) -> bool:
+        """Whether agents play the log's rows."""
+        return self.logs.propensities is not None or self.config.fixed is not None
+
+    @property
+    def imagines(self) -> bool:
+        """Whether agents play imagined tables."""
+        return bool(self.tables) and self.config.fixed is None
+
+    @property
+    def n_parts(self) -> int:
+        """The number of an agent's plays."""
+        return self.config.n_orders * self.replays + self.imagines
+
     def orders(self) -> list[list[tuple[np.ndarray, np.ndarray]]]:
         """Return, for each order and stream, the places of rows to watch and of rows to play."""
         found = []
@@ -102,6 +118,7 @@ def evaluate_offline(
     model: Any = None,
     config: OfflineConfig | None = None,
     trained_on: bool | None = None,
+    on_progress: Callable[[str, float], None] | None = None,
 ) -> Answers:
     """Answer what agents would have earned instead of the policy that made the log.
 
@@ -113,6 +130,7 @@ def evaluate_offline(
         config: How to evaluate.
         trained_on: Whether the model learned from rows that evaluate; there are no conclusions from it then. None:
             its folder says so, if it has one.
+        on_progress: Called with the part that begins, and the share of the agents' plays that are done.
     """
     config = config or OfflineConfig()
     if not agents:
@@ -130,7 +148,10 @@ def evaluate_offline(
         check_integer("the number of actions of a task", len(stream.action_features), 2)
     remarks = {name: _check_playable(name, make(), streams[0]) for name, make in makers.items()}
     numbered = [] if model is None else list(enumerate(streams))
+    tell = on_progress or (lambda _part, _share: None)
+    tell("reading the log", 0.0)
     reads = [read_stream(model, one, random_stream(config.seed, "offline model", i)) for i, one in numbered]
+    tell("imagining tables", 0.0)
     tables = [read.draw(config.tables) for read in reads] if config.tables else []
     shared = _Evaluation(logs, config, streams, reads, tables)
     orders = shared.orders()
@@ -138,8 +159,13 @@ def evaluate_offline(
     logged = mean(logs.outcomes[rows])
     imagined = _pooled([logged_value(read, table) for read, table in zip(reads, tables, strict=False)])
     answers, overlaps = [], {}
+    over = itertools.count()
+
+    def begin(part: str) -> None:
+        tell(part, next(over) / (shared.n_parts * len(makers)))
+
     for name, make in makers.items():
-        found, overlap = _answer(name, make, shared, orders, logged, imagined)
+        found, overlap = _answer(name, make, shared, orders, logged, imagined, begin)
         answers += found
         if overlap is not None:
             overlaps[name] = overlap
@@ -187,13 +213,16 @@ def _answer(
     orders: list[list[tuple[np.ndarray, np.ndarray]]],
     logged: Estimate,
     imagined_logged: Estimate | None,
+    begin: Callable[[str], None],
 ) -> tuple[list[Answer], Overlap | None]:
-    """Return all estimates for one agent, and how its plays overlap with the log's."""
+    """Return all estimates for one agent, and how its plays overlap with the log's; ``begin`` announces each play."""
     logs, config = shared.logs, shared.config
-    learns = config.fixed is None
     answers, overlap = [], None
-    if logs.propensities is not None or not learns:
-        plays = [shared.play(make, number, order) for number, order in enumerate(orders)]
+    if shared.replays:
+        plays = []
+        for number, order in enumerate(orders):
+            begin(f"{name} plays order {number + 1} of {len(orders)}")
+            plays.append(shared.play(make, number, order))
         estimates = [_estimates(played, logs, shared) for played in plays]
         for method in estimates[0]:
             if all(method in found for found in estimates):
@@ -201,7 +230,8 @@ def _answer(
                 answers.append(_row(name, method, each, logged, plays))
         if logs.propensities is not None:
             overlap = measure_overlap(plays, logs)
-    if shared.tables and learns:
+    if shared.imagines:
+        begin(f"{name} plays imagined tables")
         each = []
         for i, (read, table) in enumerate(zip(shared.reads, shared.tables, strict=True)):
             places = range(i * config.tables, (i + 1) * config.tables)

@@ -6,6 +6,7 @@ import pyarrow.csv
 import pytest
 
 from gents_gym import make_tasks
+from gents_gym.cli import console
 
 N, A = 240, 4
 ROLES = ("--action", "item", "--outcome", "click", "--context", "u*", "device", "--action-features", "z*")
@@ -51,6 +52,13 @@ def test_from_a_csv_to_a_model_to_answers(capsys, tmp_path, command, site):
     site.write_text(site.read_text().replace("tv", "fridge", 1))
     assert command(*ask, "--model", model) == 2
     assert "must have a level that the model knows, pc, tv, got 'fridge'" in capsys.readouterr().err
+
+
+def test_progress_is_shown_without_a_terminal(capsys, monkeypatch, command, site):
+    monkeypatch.setattr(console, "FIRST", 0.0)
+    monkeypatch.setattr(console, "EVERY", 0.001)
+    assert command("offline", "--data", site, *ROLES, "--propensity", "p", "--agents", "linucb") == 0
+    assert "gents-gym: linucb plays order 4 of 4, after " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,19 @@ def test_the_same_seed_gives_the_same_answers():
     assert first != evaluate_offline(LOGS, ["random"], None, OfflineConfig(orders=2, tables=0, seed=4)).answers
 
 
+def test_progress_counts_the_plays_of_all_agents():
+    told = []
+    logs = LOGS.choose(np.arange(40))
+    config = OfflineConfig(orders=2, tables=2)
+    evaluate_offline(logs, ["random", "linucb"], "synthetic-filter", config, on_progress=lambda *now: told.append(now))
+    assert told[:2] == [("reading the log", 0), ("imagining tables", 0)]
+    parts = ("order 1 of 2", "order 2 of 2", "imagined tables")
+    assert [part for part, _ in told[2:]] == [
+        f"{agent} plays {part}" for agent in ("random", "linucb") for part in parts
+    ]
+    assert [share for _, share in told[2:]] == pytest.approx([i / 6 for i in range(6)])
+
+
 def test_coverage_where_the_truth_is_known():
     """The small sister of the study in docs/offline.md: intervals of fixed policies cover, and bias is small."""
     misses = run_study(Study(tasks=2, logs=12, rows=300, n_actions=3, orders=1), [])
