@@ -165,6 +165,8 @@ def _goals(blocks: Sequence[Block]) -> list[str]:
     lines = ["## Goals", "", wrap(READING), ""]
     for goal, (title, *sides) in enumerate(GOALS):
         mine = [(name, result) for name, result in rows if result.goal == goal]
+        if not mine:
+            continue
         counts = Counter(result.verdict for _, result in mine)
         lines += [f"### {title}", "", f"{'; '.join(f'{verdict}: {n}' for verdict, n in counts.items())}.", ""]
         lines += [f"| regime | rival | {' | '.join(sides)} | difference | 95 % interval | tasks | verdict |"]

@@ -64,6 +64,16 @@ def test_eight_regimes_and_three_wrong_models():
         planning("nowhere", "small", regimes=("synthetic-0-50",))
 
 
+def test_scales_share_a_folder():
+    """An evaluation is refused in a folder with blocks of another size."""
+    blocks = {}
+    for size in SIZES.values():
+        for name, regime in size.regimes.items():
+            for count in size.plan(regime).values():
+                block = size.block[regime.long]
+                assert blocks.setdefault((name, count), block) == block, (name, count)
+
+
 def record(regrets):
     steps = np.asarray(regrets, float)[:, None]
     return Rollout(np.zeros((len(steps), 1), int), steps, {"expected": steps, "best": steps}, tasks=("one",))
@@ -120,9 +130,11 @@ def test_rows_are_ordered_and_compared_on_common_tasks():
         ("| gen-ucb", "40", "-5.0 (-5.0 to -5.0)"),
     ]
     words = " ".join(text.split())
-    assert "Fewer tasks than at this scale: `greedy` 100 of 200, `gen-ucb` 40 of 100, `auto` 100 of 200." in words
+    assert "Fewer tasks than at this scale: `greedy` 100 of 200, `gen-ucb` 40 of 80, `auto` 100 of 200." in words
     assert "With less than this scale plays, as their sections say: synthetic-0-500." in words
     assert "Not played yet: `ts-gen(policy=logistic)`, `softmax`," in words
+    assert "### No more regret than the best rival" in text
+    assert "### At most half of TS-Gen's regret" not in text  # it has not played
 
 
 def test_the_figure_names_regimes_in_words_and_has_one_color_for_the_papers_agent(monkeypatch):
