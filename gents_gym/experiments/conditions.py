@@ -111,7 +111,7 @@ AXES = {
             {"outcomes": "gaussian"},
             {f"{value:g}": {"correlation": value} for value in (0.0, 0.25, 0.5, 0.75)},
             (*PLANNING, *on_models(QUICK, "joint"), *LINEAR, *REFERENCES),
-            {"ts-gen(model=exact)": 50, "greedy(model=exact)": 100, "ts-gen(model=joint)": 150},
+            {},
         ),
     )
 }
