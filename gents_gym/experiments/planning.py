@@ -1,6 +1,5 @@
 """Runs the study of planning: how ``auto``, chosen only on imagined tasks, performs in eight regimes of real tasks."""
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,15 +46,19 @@ def planning(
     check_integer("seed", seed, 0)
     chosen = choose_parts(regimes, list(size.regimes))
     out = open_study(out, NAME, TITLE)
-    started = time.perf_counter()
     work = {name: _work(size.regimes[name], size) for name in chosen}
     parts = Parts(on_progress, [weight for each in work.values() for weight in each.values()])
     for name in chosen:
         _play(size.regimes[name], size, seed, out / name, workers, parts, list(work[name]))
+    return report(out, scale, seed)
+
+
+def report(out: Path, scale: str, seed: int = 0) -> Path:
+    """Write the page and the figure of all that the folder holds, and return the page; nothing is played."""
+    size = SIZES[check_choice("scale", scale, SIZES)]
     blocks = [block for regime in size.regimes.values() if (block := _read(regime, seed, out / regime.name))]
     command = f"gents-gym study {NAME} --scale {scale}" + (f" --seed {seed}" if seed else "")
-    page = make_page(command, size, blocks, time.perf_counter() - started)
-    for file, data in {f"{NAME}.png": draw(blocks), f"{NAME}.md": page.encode()}.items():
+    for file, data in {f"{NAME}.png": draw(blocks), f"{NAME}.md": make_page(command, size, blocks).encode()}.items():
         write_whole(out / file, data)
     return out / f"{NAME}.md"
 

@@ -124,22 +124,21 @@ def _tail_gap(own: np.ndarray, theirs: np.ndarray, seed: int) -> Gap:
     return Gap("", float(np.quantile(own, TAIL) - np.quantile(theirs, TAIL)), float(low), float(high), len(own))
 
 
-def make_page(command: str, size: Size, blocks: Sequence[Block], seconds: float) -> str:
+def make_page(command: str, size: Size, blocks: Sequence[Block]) -> str:
     """Return the page as Markdown.
 
     Args:
         command: The command that makes it.
         size: How much is played.
         blocks: The results, by regime.
-        seconds: How long this call took.
     """
     own = sum(record.seconds for block in blocks for record in block.records.values())
     missing = [name for name in size.regimes if name not in {block.regime.name for block in blocks}]
     short = [block.regime.name for block in blocks if _shortage(block, size)]
     left = f" Not played yet: {', '.join(missing)}." if missing else ""
     left += f" With less than this scale plays, as their sections say: {', '.join(short)}." if short else ""
-    took = f"The agents' own time is {own / 60:.1f} minutes in all; this call took {seconds / 60:.1f} minutes"
-    lines = [f"# {TITLE}", "", wrap(f"`{command}`: {took} and played what was not there yet.{left}"), ""]
+    took = f"The agents' own time is {own / 60:.1f} minutes in all."
+    lines = [f"# {TITLE}", "", wrap(f"`{command}`. {took}{left}"), ""]
     lines += [wrap(NOTES), "", f"![Regret by regime]({NAME}.png)", "", *_goals(blocks)]
     lines += ["## Regimes", "", wrap(TABLES), ""]
     for block in blocks:

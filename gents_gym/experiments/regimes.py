@@ -146,6 +146,6 @@ FULL = (500, 300)
 SIZES = {
     "tiny": Size((4, 4), (4, 2), (2, 0), 2, (2, 2), (2, 2), (6, 9), ("greedy", "bayes-ucb")),
     "small": Size((200, 60), (80, 15), (20, 5), 20, (100, 60), (20, 5), candidates=CHEAP),
-    "medium": Size(FULL, (500, 40), (100, 10), 50, (400, 200), (50, 10), candidates=CHEAP),
+    "medium": Size(FULL, (500, 40), (100, 20), 50, (400, 200), (50, 10), candidates=CHEAP),
     "full": Size(FULL, FULL, FULL, 100, (400, 200), (50, 10)),
 }
