@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.nn.functional import binary_cross_entropy_with_logits, linear
 
 from gents_gym.checks import check_flag, check_integer, check_memory
 from gents_gym.models.belief import Kernel, RowByRow
 from gents_gym.models.context_kernel import ContextRows, context_network, context_weights, map_contexts
 from gents_gym.models.paper_kernel import impute_paper, read_head
+from gents_gym.models.rectified_layer import apply_layers
 from gents_gym.models.sequence import SequenceModel, check_sequences
 from gents_gym.models.statistics_kernel import Statistics
 
@@ -141,7 +142,7 @@ class PaperModel(SequenceModel):
         at = torch.arange(contexts.shape[1]) if at is None else at
         rows = self.rows(contexts)
         statistics = Statistics.apply(rows, outcomes, at, self.config.raw)  # type: ignore[no-untyped-call]
-        each = self.scale_features(action_features)[:, None].expand(-1, len(at), -1)
+        each = self.scale_features(action_features)
         logits = self.last(self._hidden(each, self._current(contexts[:, at]), statistics))[..., 0]
         return -binary_cross_entropy_with_logits(logits, outcomes[:, at], reduction="none")
 
@@ -155,7 +156,7 @@ class PaperModel(SequenceModel):
 
     def rows(self, contexts: Tensor) -> Tensor:
         """Return the scaled contexts, or φ̂ of them, with a leading 1 if there is one, (..., D) to (..., K)."""
-        mapped = self.context_map(self.scale_contexts(contexts))
+        mapped = apply_layers(self.context_map, self.scale_contexts(contexts))
         return torch.cat([torch.ones_like(mapped[..., :1]), mapped], -1) if self.config.lead else mapped
 
     def _current(self, contexts: Tensor) -> Tensor:
@@ -167,12 +168,15 @@ class PaperModel(SequenceModel):
         return torch.cat([state.inverse.flatten(1), summary(state, self.config.raw)], 1)
 
     def _hidden(self, action_features: Tensor, context: Tensor, statistics: Tensor) -> Tensor:
-        plain = torch.cat([action_features, context], -1)
-        return self.hidden(plain @ self.plain.T + statistics @ self.folded.T + self.bias)
+        """Return the last hidden layer; action features are (N, F), the others (N, K) and (N, K² + K) or sequences."""
+        known = linear(action_features, self.plain[:, : self.config.action_dim], self.bias)  # (N, width)
+        weights = torch.cat([self.plain[:, self.config.action_dim :], self.folded], 1)
+        units = linear(torch.cat([context, statistics], -1), weights)
+        return apply_layers(self.hidden, units + (known if units.ndim == 2 else known[:, None]))
 
 
 class PaperKernel(RowByRow):
-    """Tables of the paper model, by library products and compiled loops."""
+    """Tables of the paper model, by compiled loops."""
 
     def __init__(self, model: PaperModel) -> None:
         super().__init__(model)

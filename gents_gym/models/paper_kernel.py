@@ -1,9 +1,9 @@
 """Completes tables quickly with the paper model.
 
-Library products compute the head's layers; a compiled loop does everything between them. The state is inside the head's
-input: its column a is (x, the lower half of (XᵀX + I)^-1, β̂ or XᵀY) of action a. A hidden unit that is always 1
-carries the biases. If the head reads the context itself, x is (its row of X, the context), and the weights of the row
-are zero.
+A library's product computes the head's first layer, products that skip units at zero the others, and a compiled loop
+does everything between them. The state is inside the head's input: its column a is (x, the lower half of
+(XᵀX + I)^-1, β̂ or XᵀY) of action a. A hidden unit that is always 1 carries the biases. If the head reads the context
+itself, x is (its row of X, the context), and the weights of the row are zero.
 """
 
 from typing import Any, NamedTuple
@@ -13,9 +13,10 @@ import torch
 from numba import njit
 from torch import Tensor
 
+from gents_gym.numerics.rectified import add_products, aligned, padded
 from gents_gym.numerics.series import decay32
 
-ROWS = 1024  # actions at a time: their hidden layers stay in the second-level cache
+ROWS = 512  # actions at a time: their hidden layers stay in the second-level cache
 
 _ZERO, _ONE, _TINY = np.float32(0), np.float32(1), np.float32(1e-12)
 
@@ -24,7 +25,7 @@ class Head(NamedTuple):
     """The head's weights, inputs first, as columns of widened layers, and its first layer's output for Z."""
 
     first: Tensor  # (R+P+K, wide): R entries of the current context, P of the inverse, K of the other statistic
-    others: list[Tensor]  # (wide, wide) each
+    others: list[np.ndarray]  # (wide, wide) each
     last: np.ndarray  # (wide,)
     bias: np.float32
     by_action: Tensor  # (W, F)
@@ -68,14 +69,16 @@ def impute_paper(
         columns, known = torch.from_numpy(inputs).T, torch.from_numpy(base[here])  # the same numbers as tensors
         tasks, actions = np.divmod(np.arange(begin, here.stop), uniform.shape[2])
         units = np.zeros(len(tasks), np.float32)  # sums of logits and hidden units, scaled down so as not to overflow
-        layers = [torch.empty(here.stop - begin, first.shape[1]) for _ in range(2)]
+        layers = [aligned(here.stop - begin, first.shape[1]) for _ in range(2)]
         for t in range(rows.shape[1]):
             _set_contexts(inputs, rows, t, tasks)
-            torch.addmm(known, columns, first, out=layers[0])
+            torch.addmm(known, columns, first, out=torch.from_numpy(layers[0]))
             for weights in others:
-                torch.mm(layers[0].relu_(), weights, out=layers[1])
+                torch.from_numpy(layers[0]).relu_()
+                layers[1][:] = _ZERO
+                add_products(layers[0], weights, layers[1])
                 layers.reverse()
-            hidden, lead = layers[0].numpy(), rows.shape[2]
+            hidden, lead = layers[0], rows.shape[2]
             _absorb(inputs, hidden, last, bias, size, lead, raw, t, tasks, actions, played, seen, uniform, table, units)
         lost = ~np.isfinite(units)
         table[tasks[lost], -1, actions[lost]] = np.nan
@@ -86,7 +89,7 @@ def impute_paper(
 def read_head(model: Any) -> Head:
     """Return the head of a paper model."""
     size, action_dim = model.size, model.config.action_dim
-    wide = -(-(model.config.width + 1) // 8) * 8
+    wide = padded(model.config.width + 1)
     folded = model.folded.detach().numpy()
     square = folded[:, : size * size].reshape(-1, size, size)
     # The inverse is symmetric, so one half gets both weights.
@@ -99,10 +102,10 @@ def read_head(model: Any) -> Head:
     others = []
     for layer in model.hidden:
         if isinstance(layer, torch.nn.Linear):
-            weights = np.zeros((wide, wide), np.float32)
+            weights = aligned(wide, wide)
             weights[: model.config.width] = _widened(layer.weight.detach().numpy().T, wide, 0)
             weights[model.config.width] = _widened(layer.bias.detach().numpy()[None], wide)
-            others.append(torch.from_numpy(weights))
+            others.append(weights)
     last = _widened(model.last.weight.detach().numpy(), wide, 0)[0]
     by_action = model.plain[:, :action_dim].detach()
     bias = np.float32(model.last.bias.item())

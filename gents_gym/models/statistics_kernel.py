@@ -97,6 +97,7 @@ def _backward(
 ) -> None:
     """Write the gradient of the rows: that of XᵀX is −M G M with M its inverse, and rows affect all later entries."""
     size = rows.shape[2]
+    half = np.empty((size, size), rows.dtype)
     for action in range(len(rows)):
         square, product = np.zeros((size, size), rows.dtype), np.zeros(size, rows.dtype)
         i = len(at) - 1
@@ -108,8 +109,20 @@ def _backward(
                 if not raw:
                     to_inverse += np.outer(to_other, products[action, i])
                     to_other = inverse @ to_other
-                square -= inverse @ to_inverse @ inverse
+                half[:] = 0
+                _add_product(inverse, to_inverse, half)
+                _add_product(half, inverse, square)
                 product += to_other
                 i -= 1
             row = rows[action, t].copy()
-            gradient[action, t] = square @ row + row @ square + outcomes[action, t] * product
+            gradient[action, t] = outcomes[action, t] * product - square @ row - row @ square
+
+
+@njit(cache=True)
+def _add_product(one: np.ndarray, other: np.ndarray, result: np.ndarray) -> None:
+    """Add the product of two small square matrices to the result; calls of a library take longer."""
+    size = len(one)
+    for i in range(size):
+        for k in range(size):
+            for j in range(size):
+                result[i, j] += one[i, k] * other[k, j]

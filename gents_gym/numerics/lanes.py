@@ -20,7 +20,7 @@ WIDTH = 16
 
 _REGISTER, _INDEX = ir.VectorType(ir.FloatType(), WIDTH), ir.IntType(32)
 _ZERO = np.float32(0)
-_compiled: Any = intrinsic  # as a function of the types, it has one argument more than its calls
+compiled: Any = intrinsic  # as a function of the types, it has one argument more than its calls
 
 
 class Lanes(types.Type):
@@ -39,23 +39,23 @@ class _LanesModel(models.PrimitiveModel):
         super().__init__(manager, kind, _REGISTER)  # type: ignore[no-untyped-call]
 
 
-@_compiled
+@compiled
 def fill(typing: Any, number: Any) -> Any:
     """Return lanes that all hold a float32 number."""
     return _elementwise(lambda builder, lanes: lanes, types.float32)
 
 
-@_compiled
+@compiled
 def load(typing: Any, array: Any, start: Any) -> Any:
     """Return the ``WIDTH`` entries of a flat float32 array from ``start`` on."""
 
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.load(_place(context, builder, signature.args[0], *values), align=4)
+        return builder.load(address(context, builder, signature.args[0], *values), align=4)
 
     return LANES(array, types.intp), emit
 
 
-@_compiled
+@compiled
 def repeat(typing: Any, array: Any, at: Any) -> Any:
     """Return lanes that all hold entry ``at`` of a flat float32 array."""
 
@@ -66,19 +66,19 @@ def repeat(typing: Any, array: Any, at: Any) -> Any:
     return LANES(array, types.intp), emit
 
 
-@_compiled
+@compiled
 def store(typing: Any, array: Any, start: Any, lanes: Any) -> Any:
     """Write lanes to the ``WIDTH`` entries of a flat float32 array from ``start`` on."""
 
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         *place, value = values
-        builder.store(value, _place(context, builder, signature.args[0], *place), align=4)
+        builder.store(value, address(context, builder, signature.args[0], *place), align=4)
         return context.get_dummy_value()
 
     return types.none(array, types.intp, LANES), emit
 
 
-@_compiled
+@compiled
 def root(typing: Any, lanes: Any) -> Any:
     """Return the square roots."""
 
@@ -91,7 +91,7 @@ def root(typing: Any, lanes: Any) -> Any:
     return _elementwise(emit, lanes)
 
 
-@_compiled
+@compiled
 def where_less(typing: Any, one: Any, other: Any, then: Any, otherwise: Any) -> Any:
     """Return ``then`` in the lanes in which ``one`` is less than ``other``, and ``otherwise`` in the others."""
 
@@ -101,7 +101,7 @@ def where_less(typing: Any, one: Any, other: Any, then: Any, otherwise: Any) -> 
     return _elementwise(emit, one, other, then, otherwise)
 
 
-@_compiled
+@compiled
 def total(typing: Any, lanes: Any) -> Any:
     """Return the sum of the numbers in all lanes, float32."""
 
@@ -132,7 +132,7 @@ def _filled(builder: Any, kind: Any, value: Any) -> Any:
     return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_INDEX, WIDTH), [0] * WIDTH))
 
 
-def _place(context: Any, builder: Any, kind: Any, array: Any, start: Any) -> Any:
+def address(context: Any, builder: Any, kind: Any, array: Any, start: Any) -> Any:
     """Return the address of an array's entry ``start`` as a pointer to lanes."""
     data = make_array(kind)(context, builder, array).data  # type: ignore[no-untyped-call]
     return builder.bitcast(builder.gep(data, [start]), _REGISTER.as_pointer())
@@ -141,7 +141,7 @@ def _place(context: Any, builder: Any, kind: Any, array: Any, start: Any) -> Any
 def _arithmetic(instruction: str) -> Callable[..., Any]:
     """Return the overload of an operator by one instruction."""
 
-    @_compiled
+    @compiled
     def apply(typing: Any, one: Any, other: Any) -> Any:
         def emit(builder: Any, *values: Any) -> Any:
             return getattr(builder, instruction)(*values, flags=("fast",))
