@@ -155,6 +155,10 @@ class Reproduce:
     """Seed of the tasks and of the agents' randomness."""
     models: tuple[str, ...] = ()
     """Bundled models or folders to play on; none: the bundled ones, or those trained on the corpus."""
+    tasks: int | None = None
+    """Number of tasks; none: the scale's. A larger number later plays only what is missing."""
+    beside: Path | None = None
+    """With ladder: a folder that holds the ladder of the other setting; the figure then has the points of both."""
     out: Path | None = None
     """Folder; none: results/reproduce-SETTING-SCALE, followed by the corpus and the seed if they are given.
     Experiments in the same folder share what they play; an interrupted one continues."""
@@ -190,6 +194,8 @@ class Reproduce:
                 corpus=self.corpus,
                 seed=self.seed,
                 models=self.models,
+                tasks=self.tasks,
+                beside=self.beside,
                 regrets=self.regret,
                 on_epoch=train,
             )

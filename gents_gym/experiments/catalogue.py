@@ -255,9 +255,10 @@ def _exact_gap(setting: Setting, size: Scale) -> Experiment:
 
 def _ladder(setting: Setting, size: Scale) -> Experiment:
     says = "On this model, sampling is worth its price: TS-Gen has less regret than greedy."
-    models = (*setting.ladder, *(("exact",) if setting.name == "synthetic" else ()))  # news hides what p* needs
-    pairs = {model: (on(model, "ts-gen", policy=setting.oracle), on(model, "greedy")) for model in models}
-    controls = [f"exact-twin(policy={policy})" for policy in ("logistic", "mlp")]
+    pairs = {model: (on(model, "ts-gen", policy=setting.oracle), on(model, "greedy")) for model in setting.ladder}
+    pairs["exact"] = (f"exact-twin(policy={setting.oracle})", "exact-twin(greedy=True)")
+    controls = [f"exact-twin(policy={policy})" for policy in ("logistic", "mlp", *setting.beside)]
+    controls.remove(pairs["exact"][0])
     return Experiment(
         "From the printed model to ours",
         "Not in the paper: one change at a time from its model and training as printed (`literal`) to `paper` and to "
@@ -271,7 +272,8 @@ def _ladder(setting: Setting, size: Scale) -> Experiment:
         "sequence in the loss, 2,000 validation actions, rates 0.01 and 0.001. `bounded`: (XᵀX + I)^-1 XᵀY in the "
         "place of XᵀY. `scaled`: standardised inputs. `scheduled`: the learning rate rises and falls. `intercept`: a 1 "
         "before each row of X, which the head reads in the context's place. `started`: φ̂ starts from a fit. `small`: "
-        "four features. `exact-twin` is TS-Gen with p* itself, a control.",
+        "four features. `exact` is p* itself, as a control: `exact-twin` is TS-Gen on it, with several policy classes, "
+        "and `exact-twin(greedy=True)` is greedy on it.",
     )
 
 

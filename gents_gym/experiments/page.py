@@ -1,7 +1,6 @@
 """Writes the page of an experiment as Markdown, from claims, records, losses and times."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 
@@ -50,7 +49,7 @@ def make_page(
         "",
         *([experiment.notes, ""] if experiment.notes else []),
         *_figures(name, experiment, found.records),
-        *_pair_table(experiment, first, found.losses),
+        *_pair_table(experiment, found),
         *_claims(experiment, first, found.losses, where),
         *_time_table(found.times),
     ]
@@ -74,16 +73,16 @@ def _figures(name: str, experiment: Experiment, records: Mapping[str, Records]) 
     return lines
 
 
-def _pair_table(experiment: Experiment, records: Records, losses: Losses | None) -> list[str]:
+def _pair_table(experiment: Experiment, found: Found) -> list[str]:
     """Return, by model, its loss above p*'s next to the expected regret of TS-Gen and of greedy, and the difference."""
-    if not experiment.pairs or losses is None:
+    if not experiment.pairs:
         return []
+    records = next(iter(found.records.values()))
     lines = ["| model | loss above p* | TS-Gen | greedy | TS-Gen − greedy |", "|---|---:|---:|---:|---:|"]
-    for model, (gap, mean, low, high) in paired_gaps(experiment, losses, records).items():
-        regrets = (f"{totals(records[agent], 'expected').mean():.1f}" for agent in experiment.pairs[model])
-        lines.append(
-            f"| {Path(model).name} | {gap:.5f} | {' | '.join(regrets)} | {mean:+.1f} ({low:+.1f} to {high:+.1f}) |"
-        )
+    gaps = paired_gaps(experiment, found).items()
+    for (model, (above, mean, low, high)), pair in zip(gaps, experiment.pairs.values(), strict=True):
+        regrets = (f"{totals(records[agent], 'expected').mean():.1f}" for agent in pair)
+        lines.append(f"| {model} | {above:.5f} | {' | '.join(regrets)} | {mean:+.1f} ({low:+.1f} to {high:+.1f}) |")
     return [*lines, ""]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
@@ -18,7 +19,18 @@ from gents_gym.report.figures import draw_regret
 from gents_gym.training.losses import Losses
 
 Figures = dict[str, bytes]
-Gap = tuple[float, float, float, float]
+
+
+class Gap(NamedTuple):
+    """What sampling costs on a model."""
+
+    above: float  # the model's loss above that of p*, nats per step
+    mean: float  # TS-Gen's expected regret minus greedy's
+    low: float  # its 95 % interval
+    high: float
+
+
+Gaps = Mapping[str, Gap]  # by model
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +43,15 @@ class Found:
 
 
 def draw_figures(
-    name: str, env: str, experiment: Experiment, found: Found, horizon: int, regrets: tuple[str, ...] = ()
+    name: str,
+    env: str,
+    experiment: Experiment,
+    found: Found,
+    horizon: int,
+    regrets: tuple[str, ...] = (),
+    gaps: Mapping[str, Gaps] | None = None,
 ) -> Figures:
-    """Return the experiment's pictures as PNG, by the file name that its page uses."""
+    """Return the experiment's pictures as PNG, by the file name that its page uses; ``gaps`` are by setting."""
     if experiment.timed:
         return {f"{name}.png": _draw_times(found.times)}
     files = {
@@ -47,8 +65,8 @@ def draw_figures(
         files[f"{name}-loss.png"] = _draw_loss_and_regret(experiment, found.losses, first)
     if experiment.against:
         files[f"{name}-against.png"] = _draw_against(experiment, first, horizon)
-    if experiment.pairs and found.losses is not None:
-        files[f"{name}-gap.png"] = _draw_gap(experiment, found.losses, first)
+    if gaps:
+        files[f"{name}-gap.png"] = _draw_gaps(gaps)
     return files
 
 
@@ -109,30 +127,31 @@ def _draw_against(experiment: Experiment, records: Records, horizon: int) -> byt
     return to_bytes(figure)
 
 
-def paired_gaps(experiment: Experiment, losses: Losses, records: Records) -> dict[str, Gap]:
-    """Return, by model, its loss above p*'s and TS-Gen's expected regret minus greedy's, with the 95 % interval."""
-    found = {}
+def paired_gaps(experiment: Experiment, found: Found) -> Gaps:
+    """Return what sampling costs on each model: TS-Gen's expected regret minus greedy's, on the same tasks."""
+    records, losses = next(iter(found.records.values())), found.losses
+    assert losses is not None
+    gaps = {}
     for model, (ours, greedy) in experiment.pairs.items():
-        gap = 0.0 if model == "exact" else losses.gap(model, "exact", losses.prefixes[-1])[0]
-        found[model] = (gap, *mean_interval(totals(records[ours], "expected") - totals(records[greedy], "expected")))
-    return found
+        above = 0.0 if model == "exact" else losses.gap(model, "exact", losses.prefixes[-1])[0]
+        difference = totals(records[ours], "expected") - totals(records[greedy], "expected")
+        gaps[Path(model).name] = Gap(float(above), *(float(each) for each in mean_interval(difference)))
+    return gaps
 
 
-def _draw_gap(experiment: Experiment, losses: Losses, records: Records) -> bytes:
-    """Return a PNG of TS-Gen's regret minus greedy's against the loss gap, with a point per model; p*'s is a line."""
-    figure, (panel,) = canvas(1, (8, 5))
-    gaps = paired_gaps(experiment, losses, records)
-    looks = model_looks(gaps)
-    for i, (model, (gap, mean, low, high)) in enumerate(gaps.items()):
-        color = looks[model].color
-        if model == "exact":
-            panel.axhline(mean, color=color, linestyle="--", label="p*")
-            continue
-        bars = [[mean - low], [high - mean]]
-        panel.errorbar(
-            gap, mean, bars, color=color, marker="os^v"[i // len(PALETTE)], capsize=3, label=Path(model).name
-        )
+def _draw_gaps(settings: Mapping[str, Gaps]) -> bytes:
+    """Return a PNG of TS-Gen's regret minus greedy's against the loss gap, with a named point per model."""
+    figure, (panel,) = canvas(1, (9, 5.6))
     panel.axhline(0, color="gray", linewidth=0.8)
-    panel.set_xscale("symlog", linthresh=1e-4)  # few actions may show a gap below 0
+    for (setting, gaps), color, marker in zip(settings.items(), PALETTE, "os^vDP", strict=False):
+        above, mean, low, high = np.array([*gaps.values()]).T
+        panel.errorbar(
+            above, mean, [mean - low, high - mean], color=color, marker=marker, linestyle="", capsize=3, label=setting
+        )
+        for model, gap in gaps.items():
+            name = "p*" if model == "exact" else model.removeprefix(f"{setting}-")
+            panel.annotate(name, (gap.above, gap.mean), (5, 4), textcoords="offset points", fontsize=7, color=color)
+    panel.set_xscale("symlog", linthresh=1e-4)  # p* is at 0, and few actions may show a gap below 0
+    panel.margins(x=0.12)
     finish(panel, "loss above p*, nats per step", "expected regret, TS-Gen − greedy, 95 % interval")
     return to_bytes(figure)

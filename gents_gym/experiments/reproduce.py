@@ -1,5 +1,6 @@
 """Runs an experiment at a scale, and writes its evaluation, figures and page to a folder."""
 
+import json
 import shlex
 import time
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from gents_gym.evaluation.rollout import Rollout
 from gents_gym.evaluation.store import Evaluation
 from gents_gym.experiments.catalogue import EXPERIMENTS, Experiment
 from gents_gym.experiments.page import make_page
-from gents_gym.experiments.pictures import Found, draw_figures
+from gents_gym.experiments.pictures import Found, Gap, Gaps, draw_figures, paired_gaps
 from gents_gym.experiments.places import SCALES, Scale, Setting, find_place
 from gents_gym.experiments.timing import time_decisions
 from gents_gym.experiments.trained import Told, train_missing
@@ -34,6 +35,7 @@ FIRST_ORACLE = "logistic"  # oracle while playing; others are fitted afterwards,
 BLOCK = 50  # tasks whose oracles are fitted at once
 TIMED_TASKS = 20  # tasks side by side, if an experiment is about times
 MODELS = "models"  # subfolder for models that were missing
+GAPS = "ladder-gap.json"  # what sampling costs on each model, by setting
 
 
 def reproduce(
@@ -47,6 +49,8 @@ def reproduce(
     corpus: str | Path | None = None,
     seed: int = 0,
     models: tuple[str, ...] = (),
+    tasks: int | None = None,
+    beside: str | Path | None = None,
     regrets: tuple[str, ...] = (),
     on_epoch: Told | None = None,
 ) -> Path:
@@ -63,15 +67,20 @@ def reproduce(
         corpus: A prepared corpus of the news setting instead of the bundled one; models are then trained on it.
         seed: Seed of the tasks and of the agents' randomness.
         models: Models to play on instead of the bundled or trained ones.
+        tasks: Number of tasks; None: that of the scale. A larger number in the same folder plays only the new ones.
+        beside: A folder with the ladder of the other setting, whose points are drawn too.
         regrets: Panels of the regret figures: names of regrets, or ("all",); empty: the one that matters most.
         on_epoch: Called after each epoch of a training with the model's folder, its progress and its configuration.
     """
     check_choice("experiment", name, EXPERIMENTS)
     size = SCALES[check_choice("scale", scale, SCALES)]
     check_integer("seed", seed, 0)
+    if tasks is not None:
+        size = replace(size, tasks=check_integer("tasks", tasks, 2))
     out, corpus = Path(out), None if corpus is None else as_path("corpus", corpus)
     place = find_place(setting, size, corpus, tuple(models), out / MODELS)
     experiment = EXPERIMENTS[name](place, size)
+    others = _other_gaps(name, beside, setting)
     _check_files(out, name, experiment)
     started = time.perf_counter()
     train_missing(experiment, place, size, on_epoch)
@@ -82,8 +91,12 @@ def reproduce(
     losses = _losses(experiment, place, size, seed) if experiment.models else None
     env, timed = place.spec(size.horizon), experiment.agents if experiment.timed else ()
     found = Found(records, losses, {agent: time_decisions(env, agent, size.timed, seed) for agent in timed})
-    files = draw_figures(name, env, experiment, found, size.horizon, regrets)
-    command, spent = _command(name, setting, scale, corpus, seed, models), time.perf_counter() - started
+    gaps = {setting: paired_gaps(experiment, found)} if experiment.pairs else {}
+    files = draw_figures(name, env, experiment, found, size.horizon, regrets, {**gaps, **others})
+    if gaps:
+        files[GAPS] = json.dumps(gaps, indent=1).encode()
+    command = _command(name, setting, scale, corpus, seed, models, tasks, beside)
+    spent = time.perf_counter() - started
     text = make_page(name, command, size, seed, place.where, experiment, found, spent)
     try:
         for file, data in {**files, f"{name}.md": text.encode()}.items():
@@ -93,11 +106,39 @@ def reproduce(
     return out / f"{name}.md"
 
 
-def _command(name: str, setting: str, scale: str, corpus: Path | None, seed: int, models: tuple[str, ...]) -> str:
+def _other_gaps(name: str, beside: str | Path | None, setting: str) -> dict[str, Gaps]:
+    """Return the ladder's gaps of another setting, {} if none are wanted; raise if the folder has none."""
+    if beside is None:
+        return {}
+    if name != "ladder":
+        raise InputError(f"beside is for the ladder, got it for {name!r}")
+    try:
+        text = (as_path("beside", beside) / GAPS).read_text()
+        found = json.loads(text).items()
+        gaps: dict[str, Gaps] = {each: {name: Gap(*gap) for name, gap in part.items()} for each, part in found}
+    except (OSError, ValueError, AttributeError, TypeError):
+        gaps = {}
+    if not gaps or setting in gaps:
+        raise InputError(f"beside must be a folder with the ladder of another setting, got '{beside}'")
+    return gaps
+
+
+def _command(
+    name: str,
+    setting: str,
+    scale: str,
+    corpus: Path | None,
+    seed: int,
+    models: tuple[str, ...],
+    tasks: int | None,
+    beside: str | Path | None,
+) -> str:
     """Return the command that makes the page."""
     words = ["gents-gym", "reproduce", name, "--setting", setting, "--scale", scale]
     words += [] if corpus is None else ["--corpus", str(corpus)]
     words += ["--seed", str(seed)] if seed else []
+    words += [] if tasks is None else ["--tasks", str(tasks)]
+    words += [] if beside is None else ["--beside", str(beside)]
     return shlex.join([*words, "--models", *models] if models else words)
 
 

@@ -14,7 +14,7 @@ class Rung(NamedTuple):
 RUNGS = {
     # Fewer entries of each sequence in the loss, and fewer validation actions, make it ten times cheaper. Rates are the
     # paper's.
-    "cheap": Rung({}, {"steps": 50, "validation_actions": 2000, "memory": 1.0, "learning_rates": (0.01, 0.001)}),
+    "cheap": Rung({}, {"steps": 50, "validation_actions": 2000, "memory": 0.1, "learning_rates": (0.01, 0.001)}),
     "bounded": Rung({"raw": False}, {}),
     "scaled": Rung({}, {"scaling": True}),
     "scheduled": Rung({}, {"schedule": "one-cycle"}),

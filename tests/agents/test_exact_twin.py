@@ -26,6 +26,9 @@ def test_where_nothing_is_hidden_it_is_ts_gen_with_the_exact_model():
     twin = play(env, "exact-twin")
     assert twin.privileged
     np.testing.assert_array_equal(twin.actions, play(env, "ts-gen(model=exact)").actions)
+    greedy = play(env, "exact-twin(greedy=True)")
+    np.testing.assert_array_equal(greedy.actions, play(env, "greedy(model=exact)").actions)
+    assert (greedy.actions != twin.actions).any()
 
 
 def test_on_news_it_plays_by_the_hidden_features():

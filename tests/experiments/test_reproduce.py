@@ -55,7 +55,7 @@ def test_the_catalogue_names_what_exists(setting, size):
         assert {*needed_models(experiment)} <= {*bundled_models(), *(setting.ladder if experiment.pairs else ())}
         for agent in (agent for agent in experiment.agents if "literal" not in agent):  # which may not be trained
             names_one = isinstance(make_agent(agent), Resolves) or agent.startswith(("exact-twin", "oracle"))
-            assert ("policy=" in agent) == names_one
+            assert ("policy=" in agent) == (names_one and "greedy=True" not in agent)
 
 
 def says(name, setting="news"):
@@ -82,12 +82,29 @@ def test_the_ladder_shows_what_sampling_costs_beside_the_loss(tiny, tmp_path):
     page = reproduce("ladder", tmp_path, workers=1, models=models).read_text()
     assert (tmp_path / "ladder-gap.png").exists()
     ((_, records),) = load_results(tmp_path / "run50").records.items()
-    for model in (*models, "exact"):
-        ours, greedy = (records[f"{agent}(model={model}{policy})"] for agent, policy in PAIR)
+    pairs = {model: [f"{agent}(model={model}{policy})" for agent, policy in PAIR] for model in models}
+    pairs["exact"] = ["exact-twin(policy=logistic)", "exact-twin(greedy=True)"]
+    gaps = json.loads((tmp_path / "ladder-gap.json").read_text())["synthetic"]
+    for model, (ours, greedy) in ((model, (records[agent] for agent in pair)) for model, pair in pairs.items()):
         difference = (ours.regret["expected"] - greedy.regret["expected"]).sum(axis=1).mean()
         (row,) = (line for line in page.splitlines() if line.startswith(f"| {model} | ") and line.count("|") == 6)
         assert f"| {difference:+.1f} (" in row
+        assert gaps[model][1] == pytest.approx(difference)
     assert "exact-twin(policy=mlp)" in records
+
+
+def test_the_ladders_of_both_settings_share_a_figure(tiny, tmp_path):
+    with pytest.raises(InputError, match="beside must be a folder with the ladder of another setting, got"):
+        reproduce("ladder", tmp_path, beside=tmp_path)
+    with pytest.raises(InputError, match="beside is for the ladder, got it for 'main'"):
+        reproduce("main", tmp_path, beside=tmp_path)
+    (tmp_path / "ladder-gap.json").write_text('{"news": {"news-paper": [0.01, 3, 2, 4], "exact": [0, 5, 4, 6]}}')
+    found = [
+        reproduce("ladder", tmp_path / "out", workers=1, models=("synthetic-filter",), tasks=2, beside=beside)
+        for beside in (None, tmp_path)
+    ]
+    assert "logistic oracle, 2 tasks, " in found[1].read_text()
+    assert f"--tasks 2 --beside {tmp_path} --models synthetic-filter`" in found[1].read_text()
 
 
 PAIR = (("ts-gen", ", policy=logistic"), ("greedy", ""))
