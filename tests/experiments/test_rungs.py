@@ -33,12 +33,14 @@ def test_each_rung_makes_its_own_change_and_no_other(setting):
 
 
 def test_the_ladder_ends_at_the_paper_preset():
-    """Except for rates, batches and epochs, which the settings choose, and a first fit if there is no φ̂ to fit."""
+    """Except for rates, batches, their pieces and epochs, and a first fit if there is no φ̂ to fit."""
     for setting, last in (("synthetic", "scheduled"), ("news", "small")):
         place, _ = rungs(setting)
         config, _ = plan_training(f"out/{setting}-literal-{last}", place, PAPER)
         paper = preset_config("paper", setting)
-        same = {name: getattr(config, name) for name in ("preset", "learning_rates", "batch", "epochs", "model")}
+        same = {
+            name: getattr(config, name) for name in ("preset", "learning_rates", "batch", "memory", "epochs", "model")
+        }
         same |= {"first_fit": config.first_fit} if setting == "synthetic" else {}
         assert replace(paper, **same) == config
         choices = {"raw": False, "intercept": None, "plain_context": False, "context_features": 0, **paper.model}
