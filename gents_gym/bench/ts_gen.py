@@ -50,7 +50,7 @@ def measure_ts_gen(sizes: Sizes) -> dict[str, float]:
         "ts_gen_mlp_speedup": rates.ratio("mlp", "sklearn_mlp"),
         "gen_kg_vs_ts_gen": rates.ratio("filter", "gen_kg"),
         "gen_kg_milliseconds": 1000 / rates.rate("gen_kg"),
-        "generation_ceiling_share": rates.ratio("generation", "products"),
+        "generation_vs_dense_products": rates.ratio("generation", "products"),
         "peak_memory_mib": measure_memory(sizes),
         **{f"ts_gen_{name}_milliseconds": 1000 / rates.rate(name) for name in decisions},
         **_policies(sizes),

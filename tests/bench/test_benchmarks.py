@@ -15,7 +15,7 @@ KEYS = (
     "ts_gen_single_speedup",
     "ts_gen_mlp_speedup",
     "gen_kg_vs_ts_gen",
-    "generation_ceiling_share",
+    "generation_vs_dense_products",
     "ts_gen_features_vs_logistic",
     "ts_gen_least_squares_vs_logistic",
     "import_vs_gymnasium",
