@@ -16,12 +16,12 @@ _ZERO = np.float32(0)
 
 
 def apply_layers(layers: nn.Sequential, x: Tensor) -> Tensor:
-    """Return ``layers(x)`` for linear layers and rectified units; wide layers after these skip the units at zero."""
+    """Return ``layers(x)`` for linear layers and rectified units; wide float32 layers after these skip zeros."""
     waiting = False  # whether x is still to be rectified
     for layer in layers:
         if isinstance(layer, nn.ReLU):
             waiting = True
-        elif waiting and isinstance(layer, nn.Linear) and 2 * layer.out_features > BLOCK:
+        elif waiting and x.dtype == torch.float32 and isinstance(layer, nn.Linear) and 2 * layer.out_features > BLOCK:
             x, waiting = RectifiedLinear.apply(x, layer.weight, layer.bias), False  # type: ignore[no-untyped-call]
         else:
             x, waiting = layer(x.relu() if waiting else x), False

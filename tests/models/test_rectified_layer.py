@@ -46,3 +46,4 @@ def test_the_gradient_at_zero_is_zero_and_a_nan_remains():
 def test_networks_are_those_of_torch(layers):
     network, x = nn.Sequential(*layers), torch.randn(4, 5, 6, generator=torch.Generator().manual_seed(1))
     assert torch.allclose(apply_layers(network, x), network(x), atol=1e-5)
+    assert torch.equal(apply_layers(network.double(), x.double()), network(x.double()))
