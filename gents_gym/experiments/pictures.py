@@ -54,6 +54,8 @@ def draw_figures(
     """Return the experiment's pictures as PNG, by the file name that its page uses; ``gaps`` are by setting."""
     if experiment.timed:
         return {f"{name}.png": _draw_times(found.times)}
+    if len(found.records) > 1:
+        regrets = regrets or ("oracle",)  # what the pictures differ in
     files = {
         f"{name}{'' if i == 0 else f'-{i + 1}'}.png": draw_regret(
             part, f"{env}, {title.partition(',')[0]}", regrets=regrets
