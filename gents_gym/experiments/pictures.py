@@ -58,7 +58,7 @@ def draw_figures(
         regrets = regrets or ("oracle",)  # what the pictures differ in
     files = {
         f"{name}{'' if i == 0 else f'-{i + 1}'}.png": draw_regret(
-            part, f"{env}, {title.partition(',')[0]}", regrets=regrets
+            _named(part, experiment), f"{env}, {title.partition(',')[0]}", regrets=regrets
         )
         for i, (title, part) in enumerate(found.records.items())
     }
@@ -70,6 +70,16 @@ def draw_figures(
     if gaps:
         files[f"{name}-gap.png"] = _draw_gaps(gaps)
     return files
+
+
+def _named(records: Records, experiment: Experiment) -> Records:
+    """Return the records with folders of models shortened to their names."""
+    named = {}
+    for agent, record in records.items():
+        for model in experiment.models:
+            agent = agent.replace(model, Path(model).name)
+        named[agent] = record
+    return named
 
 
 def _draw_times(times: Mapping[str, Times]) -> bytes:
@@ -150,9 +160,10 @@ def _draw_gaps(settings: Mapping[str, Gaps]) -> bytes:
         panel.errorbar(
             above, mean, [mean - low, high - mean], color=color, marker=marker, linestyle="", capsize=3, label=setting
         )
-        for model, gap in gaps.items():
+        for i, (model, gap) in enumerate(sorted(gaps.items(), key=lambda each: each[1].mean)):
             name = "p*" if model == "exact" else model.removeprefix(f"{setting}-")
-            panel.annotate(name, (gap.above, gap.mean), (5, 4), textcoords="offset points", fontsize=7, color=color)
+            place = (5, 4 if i % 2 else -10)  # above or below the point, so that neighbours stay apart
+            panel.annotate(name, (gap.above, gap.mean), place, textcoords="offset points", fontsize=7, color=color)
     panel.set_xscale("symlog", linthresh=1e-4)  # p* is at 0, and few actions may show a gap below 0
     panel.margins(x=0.12)
     finish(panel, "loss above p*, nats per step", "expected regret, TS-Gen − greedy, 95 % interval")
