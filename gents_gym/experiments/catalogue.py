@@ -270,10 +270,10 @@ def _ladder(setting: Setting, size: Scale) -> Experiment:
         pairs=pairs,
         notes="Each model named `literal-…` has the changes of those before it too. `cheap`: 50 entries of each "
         "sequence in the loss, 2,000 validation actions, rates 0.01 and 0.001. `bounded`: (XᵀX + I)^-1 XᵀY in the "
-        "place of XᵀY. `scaled`: standardised inputs. `scheduled`: the learning rate rises and falls. `intercept`: a 1 "
-        "before each row of X, which the head reads in the context's place. `started`: φ̂ starts from a fit. `small`: "
-        "four features. `exact` is p* itself, as a control: `exact-twin` is TS-Gen on it, with several policy classes, "
-        "and `exact-twin(greedy=True)` is greedy on it.",
+        "place of XᵀY. `scaled`: standardised inputs. `scheduled`: the learning rate rises to 0.01 and falls. "
+        "`intercept`: a 1 before each row of X, which the head reads in the context's place. `started`: φ̂ starts from "
+        "a fit. `small`: four features. `exact` is p* itself, as a control: `exact-twin` is TS-Gen on it, with several "
+        "policy classes, and `exact-twin(greedy=True)` is greedy on it.",
     )
 
 

@@ -17,7 +17,7 @@ RUNGS = {
     "cheap": Rung({}, {"steps": 50, "validation_actions": 2000, "memory": 0.1, "learning_rates": (0.01, 0.001)}),
     "bounded": Rung({"raw": False}, {}),
     "scaled": Rung({}, {"scaling": True}),
-    "scheduled": Rung({}, {"schedule": "one-cycle"}),
+    "scheduled": Rung({}, {"schedule": "one-cycle", "learning_rates": (0.01,)}),  # the paper's choice
     "intercept": Rung({"intercept": True, "plain_context": False}, {}),
     "started": Rung({}, {"first_fit": True}),
     "small": Rung({"context_features": 4}, {}),
