@@ -11,6 +11,7 @@ from gents_gym.report.comparison import mean_interval
 from gents_gym.training.losses import Losses
 
 VERDICTS = {1: "shown", 0: "not shown", -1: "the other way round"}
+UNDIRECTED = {1: "more", 0: "no difference shown", -1: "less"}  # if no direction is expected
 # Which measures are judged: realised outcomes and true means. A higher reward counts as a lower regret.
 MEASURES = {"regret": (("oracle", 1), ("expected", 1)), "reward": (("reward", 1), ("expected", -1))}
 
@@ -80,4 +81,4 @@ def judge(claim: Claim, records: Records, losses: Losses | None) -> list[Finding
 def _find(claim: Claim, values: Mapping[str, np.ndarray]) -> Finding:
     mean, low, high = mean_interval(np.sum([weight * values[name] for name, weight in claim.weights.items()], axis=0))
     side = int(low > 0) - int(high < 0)
-    return Finding(mean, low, high, VERDICTS[side * (claim.sign or side)])
+    return Finding(mean, low, high, VERDICTS[side * claim.sign] if claim.sign else UNDIRECTED[side])

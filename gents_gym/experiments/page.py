@@ -8,7 +8,7 @@ from gents_gym.evaluation.measures import Records, totals
 from gents_gym.experiments.catalogue import Experiment
 from gents_gym.experiments.claims import Claim, Finding, judge
 from gents_gym.experiments.pictures import Found, paired_gaps
-from gents_gym.experiments.places import Scale
+from gents_gym.experiments.places import Scale, training_label
 from gents_gym.experiments.timing import Times
 from gents_gym.report.tables import to_markdown
 from gents_gym.training.losses import Losses
@@ -78,11 +78,15 @@ def _pair_table(experiment: Experiment, found: Found) -> list[str]:
     if not experiment.pairs:
         return []
     records = next(iter(found.records.values()))
-    lines = ["| model | loss above p* | TS-Gen | greedy | TS-Gen − greedy |", "|---|---:|---:|---:|---:|"]
+    lines = [
+        "| model | training | loss above p* | TS-Gen | greedy | TS-Gen − greedy |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
     gaps = paired_gaps(experiment, found).items()
     for (model, (above, mean, low, high)), pair in zip(gaps, experiment.pairs.values(), strict=True):
         regrets = (f"{totals(records[agent], 'expected').mean():.1f}" for agent in pair)
-        lines.append(f"| {model} | {above:.5f} | {' | '.join(regrets)} | {mean:+.1f} ({low:+.1f} to {high:+.1f}) |")
+        cells = (model, training_label(model), f"{above:.5f}", *regrets, f"{mean:+.1f} ({low:+.1f} to {high:+.1f})")
+        lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
 
 

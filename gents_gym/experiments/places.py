@@ -139,6 +139,17 @@ def _read(model: str) -> dict[str, Any]:
     return read_config(model_folders(model)[0] / CONFIG)
 
 
+def training_label(model: str) -> str:
+    """Return how much a model was trained, in words; "" for a model that was not, or does not say."""
+    notes = {} if model == "exact" else _read(model).get("notes") or {}
+    try:
+        chosen, actions, config = notes["chosen"], notes["actions"]["training"], notes["config"]
+        steps = chosen.get("gradient_steps") or config["epochs"] * -(-actions // config["batch"])
+        return f"{actions:,} actions, {steps:,} steps, rate {chosen['learning_rate']:g}"
+    except (KeyError, TypeError):
+        return ""
+
+
 SETTINGS = {
     "synthetic": Setting(
         name="synthetic",

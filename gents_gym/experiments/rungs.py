@@ -18,7 +18,8 @@ RUNGS = {
     "bounded": Rung({"raw": False}, {}),
     "scaled": Rung({}, {"scaling": True}),
     "scheduled": Rung({}, {"schedule": "one-cycle", "learning_rates": (0.01,)}),  # the paper's choice
-    "intercept": Rung({"intercept": True, "plain_context": False}, {}),
+    "intercept": Rung({"intercept": True}, {}),
+    "mapped": Rung({"plain_context": False}, {}),
     "started": Rung({}, {"first_fit": True}),
     "small": Rung({"context_features": 4}, {}),
 }

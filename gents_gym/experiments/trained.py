@@ -46,8 +46,9 @@ def plan_training(name: str, place: Setting, size: Scale) -> tuple[TrainConfig, 
     """
     recipe = find_recipe(name)
     config = preset_config(recipe.preset, place.name, model=dict(recipe.sizes), **recipe.training)
-    actions = recipe.actions or place.whole
-    epochs = min(config.epochs, size.epochs) * _n_batches(place.whole, config) // _n_batches(actions, config)
+    whole = min(place.whole, size.training)
+    actions = min(recipe.actions or whole, whole)
+    epochs = min(config.epochs, size.epochs) * _n_batches(whole, config) // _n_batches(actions, config)
     validation = min(config.validation_actions, size.validation)
     return replace(config, epochs=epochs, horizon=size.horizon, validation_actions=validation), actions
 
