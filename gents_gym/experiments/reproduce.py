@@ -169,7 +169,15 @@ def _play(
     """Return the evaluation of the experiment's agents, or raise unless all of them finished."""
     tasks = min(size.tasks, TIMED_TASKS) if experiment.timed else size.tasks
     env, block = place.spec(size.horizon), experiment.block
-    config = EvaluationConfig(experiment.agents, (env,), tasks, seed=seed, oracle=FIRST_ORACLE, block=block)
+    config = EvaluationConfig(
+        experiment.agents,
+        (env,),
+        tasks,
+        seed=seed,
+        oracle=FIRST_ORACLE,
+        block=block,
+        training_actions=place.whole,  # fitted priors learn from as many as the models
+    )
     workers = 1 if experiment.timed else workers
     found = evaluate(config, out / f"run{block}", workers=workers, on_progress=on_progress)
     if found.failures:

@@ -46,7 +46,7 @@ def test_a_weighted_sum_need_not_be_a_difference():
     assert double.source == "Not in the paper"
 
 
-@pytest.mark.parametrize(("shift", "verdict"), [(5, "shown"), (-5, "shown"), (0, "not shown")])
+@pytest.mark.parametrize(("shift", "verdict"), [(5, "more"), (-5, "less"), (0, "no difference shown")])
 def test_a_difference_without_a_direction(shift, verdict):
     claim = Claim("They differ.", "", "a less b", {"a": 1.0, "b": -1.0}, sign=0)
     noise = np.array([1, -1, 1, -1, 1, -1])

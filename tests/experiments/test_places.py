@@ -9,7 +9,7 @@ from gents_gym import InputError
 from gents_gym.construct import parse_spec
 from gents_gym.experiments import places
 from gents_gym.experiments.catalogue import EXPERIMENTS
-from gents_gym.experiments.places import SCALES, Scale, find_place, find_recipe, on
+from gents_gym.experiments.places import SCALES, Scale, find_place, find_recipe, on, training_label
 from gents_gym.experiments.reproduce import reproduce
 from gents_gym.experiments.trained import needed_models, plan_training
 from gents_gym.tasks.headlines.corpus import BUNDLED
@@ -88,3 +88,9 @@ def test_another_training_in_the_folder_is_refused(tmp_path):
     shutil.copytree(places.model_folders("news-paper")[0], tmp_path / "models" / "news-paper")
     with pytest.raises(InputError, match="news-paper' holds another training: give another out, or name it among"):
         reproduce("softmax", tmp_path, setting="news", corpus=BUNDLED)
+
+
+def test_a_model_says_how_much_it_was_trained():
+    assert training_label("news-literal") == "20,000 actions, 1,600 steps, rate 0.001"
+    assert training_label("synthetic-paper") == "10,000 actions, 2,000 steps, rate 0.01"  # 100 epochs of 20 batches
+    assert training_label("exact") == ""

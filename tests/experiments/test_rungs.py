@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gents_gym import preset_config
+from gents_gym.experiments.catalogue import EXPERIMENTS
 from gents_gym.experiments.places import SCALES, find_place
 from gents_gym.experiments.rungs import RUNGS, WITHOUT_FEATURES, climb
 from gents_gym.experiments.trained import plan_training
@@ -56,3 +57,27 @@ def test_changes_add_up():
     assert climb("scaled").training["scaling"] is True
     assert climb("scaled").training["steps"] == 50
     assert climb("small").model["context_features"] == 4
+
+
+def test_small_trainings_have_few_actions():
+    small = SCALES["small"]
+    place = find_place("synthetic", small, None, (), Path("out"))
+    config, actions = plan_training("out/synthetic-literal-cheap", place, small)
+    assert (actions, config.epochs) == (small.training, small.epochs)
+
+
+def test_the_ladder_tests_whether_sampling_is_worth_less_on_better_models():
+    place = find_place("synthetic", PAPER, None, (), Path("out"))
+    last = EXPERIMENTS["ladder"](place, PAPER).claims[-3:]
+    assert [claim.tested.split("`")[1::2] for claim in last] == [
+        ["synthetic-paper", "synthetic-literal"],
+        ["synthetic-filter", "synthetic-paper"],
+        ["exact", "synthetic-filter"],
+    ]
+    assert last[0].weights == {
+        "ts-gen(model=synthetic-paper, policy=logistic)": 1,
+        "greedy(model=synthetic-paper)": -1,
+        "ts-gen(model=synthetic-literal, policy=logistic)": -1,
+        "greedy(model=synthetic-literal)": 1,
+    }
+    assert {claim.sign for claim in last} == {1}
