@@ -83,9 +83,9 @@ def _pair_table(experiment: Experiment, found: Found) -> list[str]:
         "|---|---|---:|---:|---:|---:|",
     ]
     gaps = paired_gaps(experiment, found).items()
-    for (model, (above, mean, low, high)), pair in zip(gaps, experiment.pairs.values(), strict=True):
+    for (name, (above, mean, low, high)), (model, pair) in zip(gaps, experiment.pairs.items(), strict=True):
         regrets = (f"{totals(records[agent], 'expected').mean():.1f}" for agent in pair)
-        cells = (model, training_label(model), f"{above:.5f}", *regrets, f"{mean:+.1f} ({low:+.1f} to {high:+.1f})")
+        cells = (name, training_label(model), f"{above:.5f}", *regrets, f"{mean:+.1f} ({low:+.1f} to {high:+.1f})")
         lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
 

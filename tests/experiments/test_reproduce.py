@@ -1,6 +1,8 @@
 """Experiments at a tiny scale: pages, figures, resuming, other oracles; and the catalogue itself."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from gents_gym.experiments.places import SCALES, SETTINGS, Scale
 from gents_gym.experiments.reproduce import reproduce
 from gents_gym.experiments.timing import time_decisions
 from gents_gym.experiments.trained import needed_models
-from gents_gym.models.load import bundled_models
+from gents_gym.models.load import WEIGHTS, bundled_models
 from gents_gym.types import Resolves
 
 TINY = Scale(tasks=3, horizon=12, actions=3, timed=2)
@@ -78,7 +80,9 @@ def test_what_the_paper_does_not_say_is_not_tested():
 
 def test_the_ladder_shows_what_sampling_costs_beside_the_loss(tiny, tmp_path):
     """On two models of one's own choice: the table's numbers are those of the records and losses."""
-    models = ("synthetic-paper", "synthetic-filter")
+    folder = tmp_path / "mine" / "own"
+    shutil.copytree(WEIGHTS / "synthetic-paper", folder)
+    models = (str(folder), "synthetic-filter")
     page = reproduce("ladder", tmp_path, workers=1, models=models).read_text()
     assert (tmp_path / "ladder-gap.png").exists()
     ((_, records),) = load_results(tmp_path / "run50").records.items()
@@ -87,9 +91,11 @@ def test_the_ladder_shows_what_sampling_costs_beside_the_loss(tiny, tmp_path):
     gaps = json.loads((tmp_path / "ladder-gap.json").read_text())["synthetic"]
     for model, (ours, greedy) in ((model, (records[agent] for agent in pair)) for model, pair in pairs.items()):
         difference = (ours.regret["expected"] - greedy.regret["expected"]).sum(axis=1).mean()
-        (row,) = (line for line in page.splitlines() if line.startswith(f"| {model} | ") and line.count("|") == 6)
+        name = Path(model).name
+        (row,) = (line for line in page.splitlines() if line.startswith(f"| {name} | ") and line.count("|") == 7)
         assert f"| {difference:+.1f} (" in row
-        assert gaps[model][1] == pytest.approx(difference)
+        assert gaps[name][1] == pytest.approx(difference)
+        assert ("10,000 actions, " in row) == (model != "exact")
     assert "exact-twin(policy=mlp)" in records
 
 
