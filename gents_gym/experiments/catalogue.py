@@ -54,7 +54,8 @@ def _main(setting: Setting, size: Scale) -> Experiment:
     return Experiment(
         "Cumulative regret of all agents",
         "The paper, section Experiments, first figure: cumulative regret of TS-Gen, greedy, ε-greedy, neural-linear "
-        f"and linear Thompson sampling with both priors, and LinUCB; {setting.oracle} policies and oracle here.",
+        "and linear Thompson sampling, and LinUCB. Both priors are in its appendix. "
+        f"Policies and oracle are {setting.oracle} here.",
         (*agents, *several, *BASELINES, "linucb(intercept=True)"),
         tuple(claims),
         oracles=(setting.oracle,),
@@ -148,7 +149,7 @@ def _horizon(setting: Setting, size: Scale) -> Experiment:
             if policy != setting.oracle:
                 continue
             places = {**{agent: float(m) for m, agent in cuts.items()}, whole: float(size.horizon)}
-            falling = "Regret degrades with fewer imputed rows (tested: it falls with each doubling of the rows)."
+            falling = "Regret degrades with fewer imputed rows (tested: its slope over the logarithm of the rows)."
             slowly = f"It degrades slowly (it gives no number; tested: with {few} rows it is less than twice as much)."
             claims.append(falls(falling, section, places, 2, "twice the rows", "regret"))
             claims.append(Claim(slowly, section, f"`{cuts[few]}` minus twice `{whole}`", {cuts[few]: 1.0, whole: -2.0}))
