@@ -13,6 +13,7 @@ PHASES = {  # what a phase is called in a line
     "starting": "starting workers, which load models and compile",
     "playing": "playing",
     "writing": "writing the results",
+    "timing": "timing single decisions",
 }
 Pair = tuple[str, str]  # environment and agent
 MODEL_COST = 50.0  # guessed cost of an agent on a model, relative to one without, until they are timed
@@ -23,11 +24,13 @@ class Progress:
     """The progress of an evaluation."""
 
     phase: str  # one of PHASES
-    over: int = 0  # cells that are done or failed
-    total: int = 0  # cells in total
+    over: int = 0  # cells that are done or failed; agents that are timed
+    total: int = 0  # cells or agents in total
     share: float = 0.0  # share of the work done, by the agents' costs
 
     def __str__(self) -> str:
+        if self.phase == "timing":
+            return f"{PHASES[self.phase]}: agent {self.over + 1} of {self.total}"
         if self.phase != "playing":
             return PHASES[self.phase]
         return f"playing: {100 * self.share:.0f} % ({self.over} of {self.total} blocks of tasks)"

@@ -89,8 +89,12 @@ def reproduce(
         f"{oracle} oracle, {_how_many(played)}": _against_oracle(played, oracle) for oracle in experiment.oracles
     }
     losses = _losses(experiment, place, size, seed) if experiment.models else None
-    env, timed = place.spec(size.horizon), experiment.agents if experiment.timed else ()
-    found = Found(records, losses, {agent: time_decisions(env, agent, size.timed, seed) for agent in timed})
+    env, timed, times = place.spec(size.horizon), experiment.agents if experiment.timed else (), {}
+    for i, agent in enumerate(timed):
+        if on_progress:
+            on_progress(Progress("timing", i, len(timed), i / len(timed)))
+        times[agent] = time_decisions(env, agent, size.timed, seed)
+    found = Found(records, losses, times)
     gaps = {setting: paired_gaps(experiment, found)} if experiment.pairs else {}
     files = draw_figures(name, env, experiment, found, size.horizon, regrets, {**gaps, **others})
     if gaps:

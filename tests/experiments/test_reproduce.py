@@ -118,8 +118,10 @@ PAIR = (("ts-gen", ", policy=logistic"), ("greedy", ""))
 
 @pytest.mark.parametrize("name", ["policy-class", "horizon", "timing", "exact-gap"])
 def test_an_experiment_leaves_a_page_with_its_figures(name, shared, tmp_path):
-    experiment = EXPERIMENTS[name](SETTINGS["synthetic"], TINY)
-    out = shared[0] if (shared[0] / f"{name}.md").exists() else reproduce(name, tmp_path, workers=1).parent
+    experiment, told = EXPERIMENTS[name](SETTINGS["synthetic"], TINY), []
+    out = shared[0]
+    if not (out / f"{name}.md").exists():
+        out = reproduce(name, tmp_path, workers=1, on_progress=lambda now: told.append(str(now))).parent
     text = (out / f"{name}.md").read_text()
     assert text.startswith(f"# {experiment.title}")
     assert f"`gents-gym reproduce {name} --setting synthetic --scale small`: 12 decisions per task" in text
@@ -132,6 +134,9 @@ def test_an_experiment_leaves_a_page_with_its_figures(name, shared, tmp_path):
     assert all(claim.says in text and claim.section in text for claim in experiment.claims)
     assert ("### Sequence loss" in text) == bool(experiment.models)
     assert text.count(" ± ") > len(experiment.agents)
+    agents = range(len(experiment.agents) if experiment.timed else 0)
+    lines = [f"timing single decisions: agent {i + 1} of {len(agents)}" for i in agents]
+    assert [line for line in told if line.startswith("timing")] == lines
 
 
 def test_a_news_page_names_the_headlines_beside_every_verdict_and_draws_losses_by_step(tiny, tmp_path):
