@@ -27,8 +27,11 @@ demo: .venv/core.stamp
 	$(BIN)/gents-gym report $(DEMO)
 	@echo "The picture: $(DEMO)/regret.png"
 
+# Freed memory stays with the process: the system takes long to clear it again.
+test: export MALLOC_MMAP_THRESHOLD_ = 1000000000
+test: export MALLOC_TRIM_THRESHOLD_ = 1000000000
 test: .venv/dev.stamp
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .
@@ -55,6 +58,7 @@ kills: .venv/dev.stamp
 	$(BIN)/python tests/live/kills.py --kills $(or $(KILLS),200)
 
 slow: .venv/dev.stamp lowest libraries docs notebook
+	$(BIN)/python -m pytest -n 2 -m slow
 	$(MAKE) torture SECONDS_OF_TORTURE=60
 	$(MAKE) kills KILLS=10
 	$(BIN)/gents-gym reproduce main --scale small --out results/slow-$(shell date +%Y%m%d-%H%M%S)

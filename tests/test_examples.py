@@ -28,6 +28,7 @@ OWN_SIZES = {
     "train_recurrent_ppo.py": [*SIZES, "--steps", "200", "--envs", "4"],
     "newsroom.py": ["--days", "4", "--readers", "30", "--epochs", "1"],
 }
+QUICK = ("first_evaluation.py", "own_agent.py", "quickstart.py")  # others are run by make slow
 NEEDS = {
     "train_ppo.py": "stable_baselines3",
     "train_recurrent_ppo.py": "sb3_contrib",
@@ -35,7 +36,10 @@ NEEDS = {
 }
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=[pytest.mark.slow] * (p.name not in QUICK), id=p.name) for p in EXAMPLES],
+)
 def test_example_runs(path, tmp_path):
     if path.name in NEEDS and importlib.util.find_spec(NEEDS[path.name]) is None:
         pytest.skip(f"{NEEDS[path.name]} is not installed")

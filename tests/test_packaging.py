@@ -51,6 +51,7 @@ def test_both_hold_the_whole_package_and_no_global_names(built):
     assert modules() <= inside
 
 
+@pytest.mark.slow
 def test_the_wheel_works_from_a_folder_with_namesakes(built, tmp_path):
     (wheel,) = built.glob("*.whl")
     target, folder = tmp_path / "target", tmp_path / "folder"

@@ -11,7 +11,6 @@ observed ones is exact, in whatever order they arrive. The result equals that of
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.signal import lfilter
 
 from gents_gym.likelihoods import GAUSSIAN
 from gents_gym.models.conjugate import RULE, SHARES, Rngs
@@ -198,16 +197,16 @@ def draw_paths(truth: Truth, rng: np.random.Generator, shape: tuple[int, int, in
     steps = rng.standard_normal((draws, n_rows, n_actions + (c > 0), size))
     if n_rows > 1:
         steps[:, 1:] *= np.sqrt(1 - kept**2)
-        steps = lfilter([1.0], [1.0, -kept], steps, axis=1)
+        steps = _faded(steps, kept, 1)
     return steps if c == 0 else np.sqrt(1 - c) * steps[:, :, 1:] + np.sqrt(c) * steps[:, :, :1]
 
 
 def spread_pushes(truth: Truth, pushes: np.ndarray) -> np.ndarray:
     """Return the effect of changes at single cells on all coefficients, (B, M, T, A, K) to the same."""
     if pushes.shape[2] > 1:
-        fade = [1.0], [1.0, -(1 - truth.rate)]
-        backward = lfilter(*fade, pushes[:, :, ::-1], axis=2)[:, :, ::-1]
-        pushes = lfilter(*fade, pushes, axis=2) + backward - pushes
+        kept = 1 - truth.rate
+        backward = _faded(pushes[:, :, ::-1], kept, 2)[:, :, ::-1]
+        pushes = _faded(pushes, kept, 2) + backward - pushes
     c = truth.correlation
     return pushes if c == 0 else (1 - c) * pushes + c * pushes.sum(axis=3, keepdims=True)
 
@@ -234,3 +233,10 @@ def walk_marginal(
         p = p - direction[:, :, None] * direction[:, None] / total[:, None, None]
         p = spread + kept**2 * (p - spread)
     return found
+
+
+def _faded(steps: np.ndarray, kept: float, axis: int) -> np.ndarray:
+    """Return the sums of the steps so far, of which ``kept`` is left with each step."""
+    from scipy.signal import lfilter  # its import takes a second
+
+    return np.asarray(lfilter([1.0], [1.0, -kept], steps, axis=axis))

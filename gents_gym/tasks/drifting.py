@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.signal import lfilter
 
 from gents_gym.checks import InputError, check_choice, check_flag, check_number
 from gents_gym.tasks.logistic import draw_coefficients, outcomes_given, paper_prior
@@ -94,6 +93,8 @@ class Drifting(Synthetic):
         kept = 1 - self.rate
         steps = np.sqrt(1 - kept**2) * rng.standard_normal((n_rows, *start.shape), np.float32)
         steps[0] = start
+        from scipy.signal import lfilter  # its import takes a second
+
         return lfilter([1.0], [1.0, -kept], steps.astype(np.float64), axis=0)
 
     def _jump(self, rng: np.random.Generator, start: np.ndarray, n_rows: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from gents_gym.testing.completions import complete
 from gents_gym.testing.contract import breach
 from gents_gym.types import Completion, Feedback
 
-DRAWS = 1000  # tables of each task that a frequency is computed from
+DRAWS = 400  # tables of each task that a frequency is computed from
 FEWER = 200  # forks of each task if predictions use random numbers, which are slow
 SIGMAS = 5.0  # standard errors that a frequency may deviate by
 BATCHES = ([0], [4], [3, 1])

@@ -86,8 +86,7 @@ def make(spec):
 @pytest.mark.parametrize("spec", VARIANTS)
 def test_every_agent_keeps_the_contract(spec):
     agent = (lambda: make(spec)) if spec.partition("(")[0] in OTHERS else spec
-    steps = 10 if spec == "online" else 24  # scikit-learn's estimators take a millisecond each
-    assert check_agent(agent, steps=steps, may_part=MAY_PART.get(spec, 0)) is None
+    assert check_agent(agent, steps=10, may_part=MAY_PART.get(spec, 0)) is None
 
 
 # Fitted to, trained or tuned for the default sizes.

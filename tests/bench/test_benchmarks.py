@@ -45,6 +45,7 @@ def found():
     return run_benchmarks(TINY)
 
 
+@pytest.mark.slow
 def test_benchmarks_report_ratios_of_rates_of_one_run(found):
     assert found["train_filter_epoch_seconds"] > 0
     assert found["train_paper_share_outside_products"] < 1
@@ -76,12 +77,14 @@ def test_contestants_run_in_turn():
     assert seen == ["a", "b", "a", "b"]
 
 
+@pytest.mark.slow
 def test_ts_gen_is_measured_against_the_plain_implementation(found):
     assert all(found[key] > 0 for key in KEYS)
     assert found["peak_memory_mib"] > 100  # torch alone is more
     assert {f"ts_gen_exponent_{letter}" for letter in "TAmM"} <= found.keys()
 
 
+@pytest.mark.slow
 def test_live_decisions_are_measured_against_the_bare_agent(found):
     for agent, n in itertools.product(("ts_gen", "gen_kg", "greedy"), TINY.live):
         times = {clock: found[f"live_{agent}_{n}_{clock}_milliseconds"] for clock in ("bare", "decide", "commit")}

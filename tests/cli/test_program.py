@@ -25,7 +25,7 @@ from gents_gym.tasks.headlines.grammar import invent
 
 SMALL = "gents_gym/Synthetic-v0(horizon=10)"
 TINY = ("--actions", 20, "--rows", 12, "--horizon", 10, "--epochs", 1, "--validation-actions", 20, "--no-choose")
-WIDE = "gents_gym/Synthetic-v0(context_dim=900, horizon=2)"
+WIDE = "gents_gym/Synthetic-v0(context_dim=900, n_actions=2, horizon=2)"
 
 
 COMMAND = str(Path(sys.executable).with_name("gents-gym"))

@@ -49,6 +49,7 @@ def free_port():
         yield listener.getsockname()[1]  # bound but not listening, so nobody else takes it and nobody answers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "package"), [("ray", "ray"), ("dask", "distributed")])
 def test_a_cluster_of_two_gives_the_same_bytes(tmp_path, alone, backend, package):
     pytest.importorskip(package, reason=f"{package} is not installed: pip install 'gents-gym[{backend}]'")

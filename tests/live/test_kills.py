@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.slow
 def test_killed_processes_lose_nothing(tmp_path):
     script = Path(__file__).with_name("kills.py")
     done = subprocess.run(

@@ -24,7 +24,7 @@ INFO = TaskInfo(np.zeros((1, 3, 2), np.float32), 3, 3, 8, truth=TASKS.truth)
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_it_is_a_model(name):
-    check_model(ReferenceModel(SETTINGS[name].truth, n_steps=2, n_draws=128), tasks=SETTINGS[name], steps=4)
+    check_model(ReferenceModel(SETTINGS[name].truth, n_steps=2, n_draws=64), tasks=SETTINGS[name], steps=4)
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -195,6 +195,7 @@ def command(out):
     return [str(program), "train", "--no-choose", *(str(part) for pair in options.items() for part in pair)]
 
 
+@pytest.mark.slow
 def test_kill_minus_nine_at_random_moments_changes_nothing(tmp_path):
     """The command itself, killed with SIGKILL and started again until it ends, against an undisturbed run."""
     subprocess.run(command(tmp_path / "whole"), check=True, capture_output=True)
@@ -204,7 +205,7 @@ def test_kill_minus_nine_at_random_moments_changes_nothing(tmp_path):
         patience = time.monotonic() + 60
         state = tmp_path / "killed" / "state.safetensors"
         before = state.stat().st_mtime_ns if state.exists() else 0
-        while kills < 3 and process.poll() is None and time.monotonic() < patience:
+        while kills < 2 and process.poll() is None and time.monotonic() < patience:
             if state.exists() and state.stat().st_mtime_ns != before:  # one more epoch is done: strike soon after it
                 time.sleep(moments.random() * 0.3)
                 os.kill(process.pid, signal.SIGKILL)
@@ -213,7 +214,7 @@ def test_kill_minus_nine_at_random_moments_changes_nothing(tmp_path):
         if process.wait() == 0:
             break
         kills += 1
-    assert kills >= 2
+    assert kills == 2
     for name in ("model.safetensors", "history.json", "config.json", "README.md"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "killed" / name).read_bytes()
 

@@ -79,6 +79,7 @@ print(progress.batch, peak() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak is in other units")
+@pytest.mark.slow
 def test_the_peak_of_a_training_is_within_its_budget():
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT.format(memory=0.05)], capture_output=True, text=True, check=True

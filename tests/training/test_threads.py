@@ -28,6 +28,7 @@ train_to_folder(rows, held_out, config, sys.argv[1])
 """
 
 
+@pytest.mark.slow
 def test_one_and_two_threads_in_the_environment_give_the_same_bytes(tmp_path):
     started = []
     for count in ("1", "2"):
