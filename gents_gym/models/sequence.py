@@ -125,7 +125,7 @@ class SequenceModel(nn.Module, ABC):
         return None if found is None else found.double().numpy().reshape(*lead, -1)
 
     def parameter_groups(self, learning_rate: float, weight_decay: float) -> list[dict[str, Any]]:
-        """Return the optimiser's parameter groups."""
+        """Return the optimiser's parameter groups; those with ``"muon": True``, of matrices, are trained with Muon."""
         return [{"params": list(self.parameters()), "lr": learning_rate, "weight_decay": weight_decay}]
 
     def fits(self, n_features: int, n_context: int) -> bool:

@@ -340,12 +340,12 @@ class TransformerModel(SequenceModel):
             self.check_length(n_rows)
 
     def parameter_groups(self, learning_rate: float, weight_decay: float) -> list[dict[str, Any]]:
-        """Return two groups: matrices decay, vectors do not."""
-        parts: tuple[list[Tensor], list[Tensor]] = ([], [])
-        for parameter in self.parameters():
-            parts[parameter.ndim < 2].append(parameter)
-        matrices, vectors = ({"params": part, "lr": learning_rate} for part in parts)
-        return [{**matrices, "weight_decay": weight_decay}, {**vectors, "weight_decay": 0.0}]
+        """Return three groups: the layers' matrices, for Muon, other matrices, which decay, and vectors, which do not."""
+        parts: tuple[list[Tensor], list[Tensor], list[Tensor]] = ([], [], [])
+        for name, parameter in self.named_parameters():
+            parts[0 if parameter.ndim < 2 else 1 + name.startswith("blocks.")].append(parameter)
+        options = ({"weight_decay": 0.0}, {"weight_decay": weight_decay}, {"weight_decay": weight_decay, "muon": True})
+        return [{"params": part, "lr": learning_rate, **own} for part, own in zip(parts, options, strict=True)]
 
 
 def _map(config: TransformerConfig) -> nn.Sequential:

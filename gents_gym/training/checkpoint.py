@@ -1,7 +1,9 @@
 """Saves the state of a training in one file, so that a killed training can continue."""
 
+import itertools
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -50,7 +52,7 @@ class Progress:
 def keep_state(
     path: Path,
     model: SequenceModel,
-    optimizer: torch.optim.Optimizer,
+    optimizers: Sequence[torch.optim.Optimizer],
     best: dict[str, Tensor],
     average: dict[str, Tensor],
     progress: Progress,
@@ -60,8 +62,9 @@ def keep_state(
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
     tensors |= {f"average.{name}": tensor for name, tensor in average.items()}
-    for i, state in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{i}.{name}": tensor for name, tensor in state.items()}
+    for start, optimizer in _numbered(optimizers):
+        for i, state in optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{start + i}.{name}": tensor for name, tensor in state.items()}
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
     labels = {"progress": json.dumps(asdict(progress)), "plan": json.dumps(plan), "sha256": BLANK}
     write_whole(path, seal(save(tensors, metadata=labels)))
@@ -117,23 +120,23 @@ def _impossible(progress: Progress, config: dict[str, Any], options: list[dict[s
 def restore_state(
     tensors: dict[str, Tensor],
     model: SequenceModel,
-    optimizer: torch.optim.Optimizer,
+    optimizers: Sequence[torch.optim.Optimizer],
     average: dict[str, Tensor],
     path: Path | None,
     stepped: bool,
 ) -> dict[str, Tensor]:
-    """Fill model, optimiser and average from a state file's tensors; return the best weights.
+    """Fill model, optimisers and average from a state file's tensors; return the best weights.
 
     Args:
         tensors: The file's tensors.
         model: A model of the same sizes.
-        optimizer: Its optimiser.
+        optimizers: Its optimisers.
         average: Average weights, or nothing if none are kept.
         path: The file, for errors.
-        stepped: Whether the optimiser has taken steps.
+        stepped: Whether the optimisers have taken steps.
     """
     later = {f"{part}.{name}": model.state_dict()[name].clone() for part in ("model", "best") for name in LATER}
-    tensors, wanted = {**later, **tensors}, _forms(model, optimizer, average, stepped)
+    tensors, wanted = {**later, **tensors}, _forms(model, optimizers, average, stepped)
     if tensors.keys() != wanted.keys():
         odd = ", ".join(sorted(tensors.keys() ^ wanted.keys())[:3])
         raise InputError(f"'{path}' must be a whole training state; missing or unexpected: {odd}")
@@ -152,18 +155,35 @@ def restore_state(
     for name, tensor in parts["optimizer"].items():
         index, _, key = name.partition(".")
         states.setdefault(int(index), {})[key] = tensor
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": states})
+    for start, optimizer in _numbered(optimizers):
+        own = {i - start: state for i, state in states.items() if 0 <= i - start < _count(optimizer)}
+        optimizer.load_state_dict({**optimizer.state_dict(), "state": own})
     return parts["best"]
 
 
 def _forms(
-    model: SequenceModel, optimizer: torch.optim.Optimizer, average: dict[str, Tensor], stepped: bool
+    model: SequenceModel, optimizers: Sequence[torch.optim.Optimizer], average: dict[str, Tensor], stepped: bool
 ) -> dict[str, Tensor]:
     """Return tensors with the names, shapes and types of those in a state file."""
     forms = {f"{part}.{name}": tensor for part in ("model", "best") for name, tensor in model.state_dict().items()}
     forms |= {f"average.{name}": tensor for name, tensor in average.items()}
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    for i, parameter in enumerate(parameters if stepped else ()):
-        moments = {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
-        forms |= {f"optimizer.{i}.{key}": tensor for key, tensor in moments.items()}
+    for start, optimizer in _numbered(optimizers) if stepped else ():
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        for i, parameter in enumerate(parameters, start):
+            if isinstance(optimizer, torch.optim.AdamW):
+                moments = {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
+            else:
+                moments = {"momentum_buffer": parameter}
+            forms |= {f"optimizer.{i}.{key}": tensor for key, tensor in moments.items()}
     return forms
+
+
+def _numbered(optimizers: Sequence[torch.optim.Optimizer]) -> list[tuple[int, torch.optim.Optimizer]]:
+    """Return each optimiser with the number of its first parameter; numbers go on from one to the next."""
+    starts = itertools.accumulate((_count(optimizer) for optimizer in optimizers), initial=0)
+    return list(zip(starts, optimizers, strict=False))
+
+
+def _count(optimizer: torch.optim.Optimizer) -> int:
+    """Return the number of an optimiser's parameters."""
+    return sum(len(group["params"]) for group in optimizer.param_groups)

@@ -65,7 +65,7 @@ class TrainConfig:
     first_fit: bool = True
     """Start from the model kind's own fit to the training rows. Otherwise start from random weights."""
     weight_decay: float = 0.01
-    """Weight decay of AdamW."""
+    """Weight decay of AdamW and Muon."""
     steps: int | None = None
     """Number of entries per sequence whose loss counts, drawn again for every batch; none: all."""
     replacement: bool = False

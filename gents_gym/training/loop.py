@@ -74,7 +74,7 @@ def train(
         """Write the state, unless the last one was written less than ``pause`` seconds ago."""
         nonlocal kept_at
         if checkpoint is not None and time.monotonic() - kept_at >= pause:
-            keep_state(checkpoint, model, optimizer, best, average, progress, plan)
+            keep_state(checkpoint, model, optimizers, best, average, progress, plan)
             kept_at = time.monotonic()
 
     def after_batch(loss: float) -> None:
@@ -84,17 +84,17 @@ def train(
 
     if checkpoint is None or not checkpoint.exists():
         model, config, progress = _choose(rows, held_out, config, tell)
-        optimizer = _optimizer(model, config, 0)
+        optimizers = _optimizers(model, config, 0)
         best, average = _copy(model), _average(model, config)
         keep()
     else:
         progress, tensors = read_state(checkpoint, plan, [option.model for option in candidates(config)])
         config = chosen_config(config, progress)
         model = new_model(rows, config, progress.run, started=False)
-        optimizer = _optimizer(model, config, progress.run)
+        optimizers = _optimizers(model, config, progress.run)
         average = _average(model, config)
         stepped = progress.epoch + progress.batches > 0
-        best = restore_state(tensors, model, optimizer, average, checkpoint, stepped)
+        best = restore_state(tensors, model, optimizers, average, checkpoint, stepped)
         kept_at = time.monotonic()
     fitting = fitting_batch(model, rows, config)
     progress.batch = progress.batch or config.batch or fitting
@@ -105,9 +105,9 @@ def train(
             progress = replace(progress, run=progress.run + 1, epoch=0)
             if progress.run < len(config.learning_rates):
                 model = new_model(rows, config, progress.run)
-                optimizer, average = _optimizer(model, config, progress.run), _average(model, config)
+                optimizers, average = _optimizers(model, config, progress.run), _average(model, config)
             continue
-        loss = _epoch(model, optimizer, average, rows, config, progress, fitting, after_batch)
+        loss = _epoch(model, optimizers, average, rows, config, progress, fitting, after_batch)
         progress.epoch, progress.batches, progress.loss = progress.epoch + 1, 0, 0.0
         chosen, judged = _better(model, average, held_out, config, progress, block)
         row = {"run": progress.run, "epoch": progress.epoch, "training": loss, "validation": judged}
@@ -208,7 +208,7 @@ def _losses(model: SequenceModel, batch: Any, at: Tensor | None) -> tuple[Tensor
 
 def _epoch(
     model: SequenceModel,
-    optimizer: torch.optim.Optimizer,
+    optimizers: list[torch.optim.Optimizer],
     average: dict[str, Tensor],
     rows: RowSets,
     config: TrainConfig,
@@ -228,13 +228,16 @@ def _epoch(
         if i < progress.batches:
             continue  # done before the checkpoint; drawn again only to advance the generator
         share = (done + i) / all_steps
-        for group in optimizer.param_groups:
-            group["lr"] = group["top"] * (_one_cycle(share, config.warm_up) if config.schedule == "one-cycle" else 1)
-        optimizer.zero_grad()
+        factor = _one_cycle(share, config.warm_up) if config.schedule == "one-cycle" else 1
+        for optimizer in optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = group["top"] * factor
+            optimizer.zero_grad()
         loss = _add_gradients(model, batch, at, piece)
         if config.clip is not None:
             torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
-        optimizer.step()
+        for optimizer in optimizers:
+            optimizer.step()
         _add_to_average(average, model, done + i - int((1 - config.averaging) * all_steps))
         progress.batches, progress.loss = i + 1, progress.loss + loss * len(block)
         after_batch(loss)
@@ -290,6 +293,9 @@ def _one_cycle(share: float, warm_up: float = 0.3) -> float:
     return 0.5 * (1 + math.cos(math.pi * (share - warm_up) / (1 - warm_up)))
 
 
-def _optimizer(model: SequenceModel, config: TrainConfig, run: int) -> torch.optim.AdamW:
+def _optimizers(model: SequenceModel, config: TrainConfig, run: int) -> list[torch.optim.Optimizer]:
+    """Return AdamW, and Muon for the groups that ask for it: its steps are as long as AdamW's, in all directions."""
     groups = model.parameter_groups(config.learning_rates[run], config.weight_decay)
-    return torch.optim.AdamW([{**group, "top": group["lr"]} for group in groups])
+    plain, hidden = ([{**group, "top": group["lr"]} for group in groups if group.get("muon", False) == n] for n in (0, 1))
+    found: list[torch.optim.Optimizer] = [torch.optim.AdamW(plain)]
+    return [*found, torch.optim.Muon(hidden, adjust_lr_fn="match_rms_adamw")] if hidden else found
