@@ -104,13 +104,13 @@ PRESETS: dict[str, dict[str, Any]] = {
         "steps": 50,
         "replacement": True,
     },
-    # Most batches have short sequences: rows cost less there, and what is learned on them carries over to longer ones.
+    # Short sequences too: rows cost less there, and what is learned on them carries over to longer ones.
     "transformer": {
         "kind": "transformer",
         "gradient_steps": 6000,
         "epochs": 12,
-        "batch": 64,
-        "lengths": (50, 100, 500),
+        "batch": 32,
+        "lengths": (100, 250, 500),
         "learning_rates": (0.003,),
         "warm_up": 0.1,
         "clip": 1.0,
@@ -164,6 +164,7 @@ PRESET_CHANGES: dict[str, dict[str, dict[str, Any]]] = {
         "paper": {"model": {"context_features": 4}, "epochs": 40, "batch": 100, "learning_rates": (0.003, 0.001)},
         # The size of φ̂ is our choice: the paper gives none.
         "literal": {"model": {"context_features": 8}, "epochs": 40},
+        "transformer": {"model": {"context_features": 32}},
     },
     "nonlinear": {
         "filter": {
@@ -180,6 +181,7 @@ PRESET_CHANGES: dict[str, dict[str, dict[str, Any]]] = {
             "model": {"padded": 1, "context_features": 32},
             "scaling": False,
             "horizon": 200,
+            "batch": 64,
             "lengths": (25, 50, 100, 200),
         },
     },

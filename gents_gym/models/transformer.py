@@ -340,7 +340,7 @@ class TransformerModel(SequenceModel):
             self.check_length(n_rows)
 
     def parameter_groups(self, learning_rate: float, weight_decay: float) -> list[dict[str, Any]]:
-        """Return three groups: the layers' matrices, for Muon, other matrices, which decay, and vectors, which do not."""
+        """Return three groups: vectors, which do not decay, matrices, and those of the layers, for Muon."""
         parts: tuple[list[Tensor], list[Tensor], list[Tensor]] = ([], [], [])
         for name, parameter in self.named_parameters():
             parts[0 if parameter.ndim < 2 else 1 + name.startswith("blocks.")].append(parameter)

@@ -1,7 +1,7 @@
 """Finds an initial map φ̂ of contexts: features in which the predictors of many actions are linear."""
 
 import math
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
@@ -11,8 +11,6 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 from torch.nn.utils import skip_init
 
 from gents_gym.likelihoods import BERNOULLI, GAUSSIAN, Categorical, Likelihood
-from gents_gym.models.filter import FilterModel
-from gents_gym.models.paper import PaperModel
 from gents_gym.training.data import Batch, RowSets
 from gents_gym.training.hierarchy import Hierarchy, fit_hierarchy
 
@@ -22,7 +20,19 @@ MAP_EM = 4  # rounds of EM while the context's map still changes
 MAP_ROUNDS, MAP_STEPS, MAP_BATCH, MAP_RATE = 5, 1000, 2048, 0.01
 
 
-def fit_context_map(model: FilterModel | PaperModel, rows: RowSets, rng: np.random.Generator) -> None:
+class HasContextMap(Protocol):
+    """What a model with a φ̂ has, as far as it is asked here."""
+
+    context_map: nn.Sequential
+
+    def scale_contexts(self, contexts: Tensor) -> Tensor:
+        """Return contexts in the model's units, (..., D)."""
+
+    def scale_features(self, action_features: Tensor) -> Tensor:
+        """Return action features in the model's units, (N, F)."""
+
+
+def fit_context_map(model: HasContextMap, rows: RowSets, rng: np.random.Generator) -> None:
     """Set the model's φ̂ to features that every action's predictors are linear in, each of mean 0 and variance 1.
 
     First, one predictor is learned for all actions. Then the last layer is set to the directions in which actions
@@ -42,7 +52,7 @@ def fit_context_map(model: FilterModel | PaperModel, rows: RowSets, rng: np.rand
 
 
 def fit_batch(
-    model: FilterModel | PaperModel, batch: Batch, x: np.ndarray, likelihood: Likelihood, iterations: int = MAP_EM
+    model: HasContextMap, batch: Batch, x: np.ndarray, likelihood: Likelihood, iterations: int = MAP_EM
 ) -> Hierarchy:
     """Fit a hierarchical regression of a batch's outcomes on rows x (n, R, K)."""
     with torch.no_grad():
@@ -50,7 +60,7 @@ def fit_batch(
     return fit_hierarchy(likelihood, z, x, batch.outcomes.numpy(), batch.weights.numpy(), iterations)
 
 
-def _learn_shared(model: FilterModel | PaperModel, rows: RowSets, batch: Batch, rng: np.random.Generator) -> None:
+def _learn_shared(model: HasContextMap, rows: RowSets, batch: Batch, rng: np.random.Generator) -> None:
     """Make φ̂'s first output a predictor for all actions.
 
     Categories have several predictors. They are learned with a separate last layer, and the first output becomes the
@@ -76,7 +86,7 @@ def _learn_shared(model: FilterModel | PaperModel, rows: RowSets, batch: Batch, 
 
 
 def _learn(
-    model: FilterModel | PaperModel,
+    model: HasContextMap,
     network: nn.Sequential,
     rows: RowSets,
     coefficients: np.ndarray,
@@ -106,7 +116,7 @@ def _loss(likelihood: Likelihood, predictors: Tensor, outcomes: Tensor) -> Tenso
     return cross_entropy(torch.cat([torch.zeros_like(predictors[:, :1]), predictors], 1), outcomes.long())
 
 
-def _spread_out(model: FilterModel | PaperModel, batch: Batch, likelihood: Likelihood, n_kept: int = 1) -> None:
+def _spread_out(model: HasContextMap, batch: Batch, likelihood: Likelihood, n_kept: int = 1) -> None:
     """Set φ̂'s outputs, except the kept ones, to the directions of its hidden layer in which actions differ most.
 
     This is a score test: with each action fitted on x = (1, kept outputs), the scores of the hidden units h vary over

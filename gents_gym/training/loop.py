@@ -296,6 +296,7 @@ def _one_cycle(share: float, warm_up: float = 0.3) -> float:
 def _optimizers(model: SequenceModel, config: TrainConfig, run: int) -> list[torch.optim.Optimizer]:
     """Return AdamW, and Muon for the groups that ask for it: its steps are as long as AdamW's, in all directions."""
     groups = model.parameter_groups(config.learning_rates[run], config.weight_decay)
-    plain, hidden = ([{**group, "top": group["lr"]} for group in groups if group.get("muon", False) == n] for n in (0, 1))
+    groups = [{**group, "top": group["lr"]} for group in groups]
+    plain, hidden = ([group for group in groups if ("muon" in group) == wanted] for wanted in (False, True))
     found: list[torch.optim.Optimizer] = [torch.optim.AdamW(plain)]
     return [*found, torch.optim.Muon(hidden, adjust_lr_fn="match_rms_adamw")] if hidden else found

@@ -1,9 +1,13 @@
 """Finds the starting point of training: an initial map of contexts, and a filter model's initial prior."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import torch
+from torch import Tensor, nn
+from torch.nn.utils import skip_init
 
 from gents_gym.likelihoods import GAUSSIAN
 from gents_gym.models.filter import FilterModel
@@ -33,9 +37,45 @@ def start_paper(model: FilterModel | PaperModel, rows: RowSets, rng: np.random.G
 
 
 def start_transformer(model: TransformerModel, rows: RowSets, rng: np.random.Generator) -> None:
-    """Fit the scaling of Gaussian outcomes; all else starts at random."""
+    """Fit the scaling of Gaussian outcomes, and half of the map of (X, Z) to X alone; all else starts at random.
+
+    A model of padded contexts starts with a random map: its tasks have no features in common.
+    """
     if rows.likelihood == GAUSSIAN:
-        scale_outcomes(model, rows)
+        rows = scale_outcomes(model, rows)
+    if model.context_map is None or model.config.padded:
+        return
+    first, bend, last = cast(tuple[nn.Linear, nn.GELU, nn.Linear], tuple(model.context_map))
+    width, size = len(first.weight) // 2, len(last.weight) // 2
+    if not size:
+        return
+    ends = _part(first, width, model.config.context_dim), _part(last, size, width)
+    half = _Half(nn.Sequential(ends[0], bend, ends[1]), model.scale_contexts, model.scale_features)
+    fit_context_map(half, rows.choose(_choose(rows, rng)), rng)
+    with torch.no_grad():
+        for whole, fitted in zip((first, last), ends, strict=True):
+            n_outputs, n_inputs = fitted.weight.shape
+            whole.weight[:n_outputs] = 0
+            whole.weight[:n_outputs, :n_inputs] = fitted.weight
+            whole.bias[:n_outputs] = fitted.bias
+
+
+@dataclass
+class _Half:
+    """A part of a transformer's map, as a φ̂ to fit."""
+
+    context_map: nn.Sequential
+    scale_contexts: Callable[[Tensor], Tensor]
+    scale_features: Callable[[Tensor], Tensor]
+
+
+def _part(linear: nn.Linear, n_outputs: int, n_inputs: int) -> nn.Linear:
+    """Return a layer of its own with the first weights of a layer."""
+    part: nn.Linear = skip_init(nn.Linear, n_inputs, n_outputs)  # type: ignore[no-untyped-call]
+    with torch.no_grad():
+        part.weight.copy_(linear.weight[:n_outputs, :n_inputs])
+        part.bias.copy_(linear.bias[:n_outputs])
+    return part
 
 
 def scale_outcomes(form: GaussianForm | TransformerModel, rows: RowSets) -> RowSets:

@@ -494,3 +494,26 @@ def test_gradients_are_clipped(monkeypatch):
     monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", lambda parameters, limit: norms.append(limit))
     gents_gym.train(ROWS, HELD_OUT, preset_config("transformer", **SMALL["transformer"], clip=0.7))
     assert norms == [0.7] * 12
+
+
+def test_the_layers_matrices_move_as_far_in_all_directions():
+    """A first step of Muon is near an orthogonal matrix, as long as AdamW's: 0.2 of its rate for each entry."""
+    config = preset_config("transformer", **{**SMALL["transformer"], "weight_decay": 0.0})
+    model = loop.new_model(ROWS, config, 0)
+    torch.nn.init.normal_(
+        model.last.weight, 0, 0.1, generator=torch.Generator().manual_seed(0)
+    )  # zeros pass nothing back
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    optimizers = loop._optimizers(model, config, 0)
+    loop._add_gradients(model, ROWS.sequences(np.arange(20), 10), None, 20)
+    for optimizer in optimizers:
+        optimizer.step()
+    hidden = [name for name, tensor in model.named_parameters() if name.startswith("blocks.") and tensor.ndim == 2]
+    assert len(hidden) == 10
+    for name in hidden:
+        step = (model.get_parameter(name) - before[name]).detach().double().numpy()
+        lengths = np.linalg.svd(step, compute_uv=False) / (0.2 * 0.003 * max(step.shape) ** 0.5)
+        assert lengths.max() < 1.3, name
+        assert np.median(lengths) > 0.6, name
+    for name in ("ask.weight", "last.bias"):  # AdamW's first step is its rate
+        assert (model.get_parameter(name) - before[name]).abs().max().item() == pytest.approx(0.003, rel=0.01)

@@ -1,8 +1,11 @@
 """Tests where training starts for every kind of outcomes, and where it ends."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LinearRegression
 
 import gents_gym
 from gents_gym import InputError, RowSets, preset_config
@@ -145,3 +148,21 @@ def test_outcomes_that_a_model_cannot_have_are_refused_before_anything_is_writte
     with pytest.raises(InputError, match="unknown size of a filter model: 'likelihood'"):
         preset_config("filter", model={"likelihood": "gaussian"})
     assert not (tmp_path / "model").exists()
+
+
+def test_a_transformer_starts_with_features_of_the_context(monkeypatch):
+    """In the news setting predictors are linear in X_1:4·sign(X_5): half of the map explains it, before any step."""
+    monkeypatch.setattr(context_map, "MAP_STEPS", 500)
+    rows = RowSets.from_rows(News().sample_actions(0, range(400), 200))
+    config = preset_config("transformer", "news", model={"context_features": 16}, learning_rates=(0.001,))
+    shares = []
+    for first_fit in (True, False):
+        model = loop.new_model(rows, replace(config, first_fit=first_fit), 0)
+        x = torch.tensor(rows.contexts[:4000])
+        z = torch.randn(len(x), 64, generator=torch.Generator().manual_seed(0))
+        with torch.no_grad():
+            found = model._rows(model.scale_features(z), x)[:, 5:13].double().numpy()  # the first half of the map
+        truth = (x[:, :4] * x[:, 4:].sign()).double().numpy()
+        shares.append(LinearRegression().fit(found, truth).score(found, truth))
+    assert shares[0] > 0.8
+    assert shares[1] < 0.3
