@@ -14,7 +14,9 @@ from gents_gym.types import ActionRows, RewardFn, Tasks, identity
 
 KINDS = {"plain": 0.65, "uniform": 0.1, "skewed": 0.1, "binary": 0.1, "constant": 0.05}  # of context entries
 CURVES = {"linear": 0.4, "products": 0.15, "network": 0.2, "tree": 0.1, "groups": 0.15}  # what scores depend on
-LABELS = 0.4  # share of tasks in which one of several labels is right
+LABELS = 0.5  # share of tasks in which one of several labels is right
+CLASSES = 0.7  # share of those with groups in which each group of contexts has one label, as classes have
+GROUPED = 0.5  # share of tasks whose contexts are in groups
 MOST_LABELS = 10
 SPLITS = 3  # of a tree
 SAME = 0.05  # share of tasks whose contexts are all the same
@@ -28,9 +30,9 @@ class General:
     A task draws how many entries its contexts have, from 1 to D; the others, always the last ones, are 0. Entries may
     be correlated, in groups, uniform, skewed, binary or constant, in units of their own. Outcomes depend on scores, one
     per action: linear in all or a few entries, or with products, a random network, a tree or a value of each group.
-    In three tasks of five, an outcome is 1 with probability σ(W), where W has a base rate and a scale that the task
-    draws. In the others, one of 2 to 10 labels is right, and an action is 1 if its label is. Action features are a
-    constant 1.
+    In half of the tasks, an outcome is 1 with probability σ(W), where W has a base rate and a scale that the task
+    draws. In the others, one of 2 to 10 labels is right, and an action is 1 if its label is; labels follow the scores
+    or, as in many data sets, the groups of contexts. Action features are a constant 1.
     """
 
     n_actions: int = 5  # A
@@ -85,11 +87,13 @@ def _draw_contexts(rng: np.random.Generator, n_rows: int, size: int) -> tuple[np
     """Return contexts of about unit variance, (T, d), and their groups, (T,), if they are in groups."""
     mixing = np.eye(size) + (rng.random() < 0.5) * rng.uniform(0, 2) * rng.standard_normal((size, size)) / size**0.5
     mixing /= np.linalg.norm(mixing, axis=0)
-    apart = rng.uniform(0.5, 0.98) if rng.random() < 0.4 else 0.0  # how much of the spread is between groups
-    centres = rng.standard_normal((rng.integers(2, MOST_LABELS + 1), size))
+    apart = rng.uniform(0.5, 0.98) if rng.random() < GROUPED else 0.0  # how much of the spread is between groups
+    rank = int(rng.integers(1, size + 1)) if rng.random() < 0.5 else size  # directions in which groups differ
+    axes = np.linalg.qr(rng.standard_normal((size, rank)))[0]  # (d, rank)
+    centres = rng.standard_normal((rng.integers(2, MOST_LABELS + 1), rank))
     groups = rng.integers(len(centres), size=n_rows)
     normal = rng.standard_normal((n_rows, size)) @ mixing
-    contexts = np.sqrt(1 - apart**2) * normal + apart * centres[groups]
+    contexts = normal + (apart * centres[groups] - (1 - np.sqrt(1 - apart**2)) * normal @ axes) @ axes.T
     kinds = rng.choice(list(KINDS), size=size, p=list(KINDS.values()))
     for j, kind in enumerate(kinds):
         contexts[:, j] = _bend_entry(rng, contexts[:, j], kind)
@@ -120,14 +124,18 @@ def _draw_outcomes(
     """Return outcomes and their chances, (T, A) each, in contexts (T, d) of groups (T,) or none."""
     curve = _CURVES[rng.choice(len(_CURVES), p=list(CURVES.values()))]
     if rng.random() >= LABELS:
-        spread = np.exp(rng.uniform(np.log(0.1), np.log(6)))
+        spread = np.exp(rng.uniform(np.log(0.25), np.log(8)))
         base = rng.normal(-0.3, 1.3) + rng.uniform(0, 1.5) * rng.standard_normal(n_actions)
         chances = expit(base + spread * curve(rng, contexts, groups, n_actions))
         return BERNOULLI.sample(chances, rng.random(chances.shape)), chances
     n_labels = int(rng.integers(2, MOST_LABELS + 1))
-    scores = curve(rng, contexts, groups, n_labels) + rng.uniform(0, 0.7) * rng.standard_normal(n_labels)
     noise = rng.uniform(0, 0.4) if rng.random() < 0.5 else 0.0
-    right = (1 - noise) * softmax(np.exp(rng.uniform(0, np.log(30))) * scores, axis=1) + noise / n_labels
+    if groups is not None and rng.random() < CLASSES:
+        clear = np.eye(n_labels)[np.resize(rng.permutation(n_labels), MOST_LABELS)[groups]]  # (T, n)
+    else:
+        scores = curve(rng, contexts, groups, n_labels) + rng.uniform(0, 0.7) * rng.standard_normal(n_labels)
+        clear = softmax(np.exp(rng.uniform(0, np.log(30))) * scores, axis=1)
+    right = (1 - noise) * clear + noise / n_labels
     label = (rng.random((len(right), 1)) > right.cumsum(axis=1)[:, :-1]).sum(axis=1)  # (T,)
     own = np.resize(rng.permutation(n_labels), n_actions)  # the label of each action
     return (label[:, None] == own).astype(np.float32), right[:, own]

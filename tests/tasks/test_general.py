@@ -49,6 +49,19 @@ def test_one_label_is_right(monkeypatch):
     assert (tasks.means[~whole].sum(axis=2) > 1).any()
 
 
+def test_labels_may_be_those_of_groups(monkeypatch):
+    """All rows of a group have the same chances; without classes, labels follow scores, which differ between rows."""
+    monkeypatch.setattr(general, "LABELS", 1.0)
+    monkeypatch.setattr(general, "GROUPED", 1.0)
+    counts = []
+    for classes in (1.0, 0.0):
+        monkeypatch.setattr(general, "CLASSES", classes)
+        means = General(horizon=100).sample(2, range(30)).means
+        counts.append([len(np.unique(each.round(6), axis=0)) for each in means])
+    assert max(counts[0]) <= 10
+    assert np.median(counts[1]) > 10
+
+
 def test_outcomes_have_their_chances(monkeypatch):
     """Of many tasks: the mean of (Y - p) / sqrt(p (1 - p)), squared, is 1."""
     for labels in (0.0, 1.0):
@@ -62,8 +75,8 @@ def test_outcomes_have_their_chances(monkeypatch):
 
 def test_a_single_action_is_distributed_as_one_of_a_task():
     tasks, rows = (
-        General(n_actions=2, horizon=100).sample(0, range(1500)),
-        General().sample_actions(0, range(1500), 100),
+        General(n_actions=2, horizon=100).sample(0, range(3000)),
+        General().sample_actions(0, range(3000), 100),
     )
     ours, theirs = (np.sort(part.mean(axis=1)) for part in (rows.outcomes, tasks.outcomes[:, :, 1]))
     assert np.abs(ours - theirs).mean() < 0.02  # the distance between distributions of base rates
