@@ -47,7 +47,7 @@ def start_transformer(model: TransformerModel, rows: RowSets, rng: np.random.Gen
         return
     first, bend, last = cast(tuple[nn.Linear, nn.GELU, nn.Linear], tuple(model.context_map))
     width, size = len(first.weight) // 2, len(last.weight) // 2
-    if not size:
+    if not width or not size:
         return
     ends = _part(first, width, model.config.context_dim), _part(last, size, width)
     half = _Half(nn.Sequential(ends[0], bend, ends[1]), model.scale_contexts, model.scale_features)

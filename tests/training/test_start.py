@@ -167,3 +167,14 @@ def test_a_transformer_starts_with_features_of_the_context(monkeypatch):
         shares.append(LinearRegression().fit(found, truth).score(found, truth))
     assert shares[0] > 0.6
     assert shares[1] < 0.3
+
+
+@pytest.mark.parametrize("outcomes", ["gaussian", "categorical"])
+@pytest.mark.parametrize("sizes", [{"context_features": 1}, {"context_features": 2}, {"context_width": 1}])
+def test_transformers_of_any_sizes_start(outcomes, sizes, monkeypatch):
+    monkeypatch.setattr(context_map, "MAP_ROUNDS", 1)
+    monkeypatch.setattr(context_map, "MAP_STEPS", 2)
+    rows = drawn(outcomes, n_actions=4, n_rows=6)
+    config = preset_config("transformer", model={"context_features": 4, "width": 8, "heads": 2, **sizes}, horizon=5)
+    model = loop.new_model(rows, config, 0)
+    assert all(parameter.isfinite().all() for parameter in model.parameters())
