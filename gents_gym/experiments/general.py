@@ -30,7 +30,7 @@ OWN = {
     "correlated": "greedy(model=correlated-joint)",
     "drifting": "greedy(model=drifting-filter)",
 }
-FAVOURITE = "bayes-ucb(model=general, kappa=0.2)"
+FAVOURITE = "bayes-ucb(model=general, kappa=0.05)"
 AGENTS = (
     "random",
     "linucb(intercept=True)",
@@ -57,7 +57,7 @@ policy class fitted to the whole table; it is shown, but not ranked. So is greed
 on the setting, if there is one: `synthetic-filter`, `nonlinear-filter`, `correlated-joint` and `drifting-filter`. These
 models know what action features mean.
 
-**Options.** Agents play with their defaults, except for an intercept, the imputed rows `m`, and `kappa=0.2` of
+**Options.** Agents play with their defaults, except for an intercept, the imputed rows `m`, and `kappa=0.05` of
 `bayes-ucb` on `general`, which was chosen on the validation split of `General-v0`. The agents of Vowpal Wabbit are
 those of [the bake-off](bake-off.md).
 """
