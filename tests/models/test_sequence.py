@@ -426,7 +426,7 @@ def test_bundled_models_predict_their_setting(name):
 def test_bundled_weights_are_small_and_hold_no_pickle():
     files = [path for path in WEIGHTS.rglob("*") if path.is_file()]
     weights = [path.stat().st_size for path in files if path.suffix == ".safetensors"]
-    assert max(weights) < 1_000_000
+    assert max(weights) < 1_200_000
     assert sum(weights) < 6_500_000
     assert sum(path.stat().st_size for path in files) < 9_000_000
     assert {path.suffix for path in files} <= {".json", ".safetensors", ".md", ".png"}
