@@ -55,8 +55,8 @@ def test_late_outcomes_keep_the_contract(options):
 
 def test_gymnasium_checker_has_no_remark_on_late_outcomes_and_pools():
     check_env(gym.make("gents_gym/Synthetic-v0", delay={"geometric": 0.4, "lost": 0.2}, batch=2).unwrapped)
-    # It samples actions without a mask: nearly all are available here.
-    check_env(gym.make("gents_gym/Synthetic-v0", n_actions=40, turnover={"live": 39, "rate": 0.1}).unwrapped)
+    # It samples actions without a mask: all are available here.
+    check_env(gym.make("gents_gym/Synthetic-v0", n_actions=40, turnover={"live": 40, "rate": 0.1}).unwrapped)
 
 
 @other_outcomes
