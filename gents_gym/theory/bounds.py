@@ -99,7 +99,7 @@ def horizon_that_bites(n_actions: int, dimension: int, level: float = 1.0) -> in
         return perfect_bound(horizon, n_actions, entropy_bound(horizon, n_actions, dimension))
 
     # Up to T = d all labelings count and the bound is constant; then it falls.
-    low = high = max(1, dimension)
+    low, high = 1, max(1, dimension)
     while bound(high) >= level:
         low, high = high, 2 * high
     while low < high:
