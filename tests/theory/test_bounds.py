@@ -25,7 +25,9 @@ def test_theorems_by_hand():
     assert theory.linear_bound(500, 10, 4) == pytest.approx(math.sqrt(4 * 4 / 1000 * math.log(5000)))
 
 
-@pytest.mark.parametrize(("n_actions", "dimension", "level"), [(10, 60, 1.0), (10, 60, 0.1), (2, 1, 1.0), (2, 3, 0.2), (2, 12, 1.0)])
+@pytest.mark.parametrize(
+    ("n_actions", "dimension", "level"), [(10, 60, 1.0), (10, 60, 0.1), (2, 1, 1.0), (2, 3, 0.2), (2, 12, 1.0)]
+)
 def test_where_the_bound_begins_to_bite(n_actions, dimension, level):
     def bound(horizon):
         return theory.perfect_bound(horizon, n_actions, theory.entropy_bound(horizon, n_actions, dimension))
