@@ -38,6 +38,7 @@ class Contest:
     specs: Mapping[str, str]  # agents by display name, if they have one
     own: Mapping[str, str] = field(default_factory=dict)  # an unranked agent of some environments, by their name
     favourite: str | None = None  # the agent that others are compared with, environment by environment
+    rival: str | None = None  # the agent whose rank is subtracted from the others', pair by pair
 
     def hold(
         self,
@@ -59,9 +60,11 @@ class Contest:
         for name, spec in own.items():
             found = _play(out / f"run-{name}", (spec,), (envs[name],), n_tasks, seed, workers, parts)
             records[name][OWN] = found[envs[name]][spec]
-        ranks = average_ranks({name: {agent: part[agent] for agent in agents} for name, part in records.items()}, seed)
+        ranked = {name: {agent: part[agent] for agent in agents} for name, part in records.items()}
+        ranks = average_ranks(ranked, seed)
+        gaps = {} if self.rival is None else average_ranks(ranked, seed, against=self.rival)
         command = f"gents-gym study {self.name} --scale {scale}" + (f" --seed {seed}" if seed else "")
-        page = self._page(command, n_tasks, records, ranks, time.perf_counter() - started)
+        page = self._page(command, n_tasks, records, ranks, gaps, time.perf_counter() - started)
         for file, data in {f"{self.name}.png": self._draw(ranks), f"{self.name}.md": page.encode()}.items():
             write_whole(out / file, data)
         return out / f"{self.name}.md"
@@ -70,7 +73,13 @@ class Contest:
         return next((label for label, spec in self.specs.items() if spec == agent), agent)
 
     def _page(
-        self, command: str, n_tasks: int, records: Mapping[str, Records], ranks: Mapping[str, Rank], seconds: float
+        self,
+        command: str,
+        n_tasks: int,
+        records: Mapping[str, Records],
+        ranks: Mapping[str, Rank],
+        gaps: Mapping[str, Rank],
+        seconds: float,
     ) -> str:
         """Return the page as Markdown."""
         first = {name: next(iter(part.values())) for name, part in records.items()}
@@ -78,7 +87,8 @@ class Contest:
         own = sum(record.seconds for part in records.values() for record in part.values())
         how = f"{n_tasks} {self.tasks} of each of {len(records)} {self.places}, decisions per task: {lengths}"
         took = f"The agents' own time is {own / 60:.1f} minutes in all; this call took {seconds / 60:.1f} minutes"
-        heads = ["agent", "average rank", "95 %", *records, "ms per decision"]
+        against = [] if self.rival is None else [f"minus `{escape(self._label(self.rival))}`, paired, 95 %"]
+        heads = ["agent", "average rank", "95 %", *against, *records, "ms per decision"]
         lines = [f"# {self.title}", "", wrap(f"`{command}`: {how}. {took} and played what was not there yet."), ""]
         lines += [wrap(self.notes), "", wrap(self._finding(ranks)), "", f"![Average ranks]({self.name}.png)", ""]
         lines += _table(heads)
@@ -86,6 +96,7 @@ class Contest:
         for agent in (*ranks, *others):
             rank = ranks.get(agent)
             cells = ["–", ""] if rank is None else [f"{rank.mean:.2f}", f"{rank.low:.2f} to {rank.high:.2f}"]
+            cells += [_difference(gaps.get(agent), agent == self.rival) for _ in against]
             cells += [_share(part[agent].rewards.mean(axis=1)) if agent in part else "" for part in records.values()]
             played = [part[agent] for part in records.values() if agent in part]
             pace = 1e3 * sum(record.seconds for record in played) / sum(record.actions.size for record in played)
@@ -155,6 +166,10 @@ def _play(
 
 def _table(heads: Sequence[str]) -> list[str]:
     return [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
+
+
+def _difference(gap: Rank | None, own: bool) -> str:
+    return "" if gap is None or own else f"{gap.mean:+.2f} ({gap.low:+.2f} to {gap.high:+.2f})"
 
 
 def _share(values: np.ndarray) -> str:

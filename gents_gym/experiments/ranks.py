@@ -13,14 +13,14 @@ RESAMPLES = 4000
 
 @dataclass(frozen=True)
 class Rank:
-    """An agent's average rank by reward among all agents, 1 for the highest, with its interval."""
+    """An agent's average rank by reward among all agents, 1 for the highest, or a difference, with its interval."""
 
     mean: float
     low: float
     high: float
 
 
-def average_ranks(records: Mapping[str, Records], seed: int = 0) -> dict[str, Rank]:
+def average_ranks(records: Mapping[str, Records], seed: int = 0, against: str | None = None) -> dict[str, Rank]:
     """Return the average rank of each agent's total reward over all pairs of environment and task, the best first.
 
     Agents with the same reward share the average of their ranks. Intervals are percentiles of a bootstrap over the
@@ -29,10 +29,13 @@ def average_ranks(records: Mapping[str, Records], seed: int = 0) -> dict[str, Ra
     Args:
         records: The records by environment and agent; every environment has the same agents.
         seed: Seed of the bootstrap.
+        against: The agent whose rank in the same pair is subtracted from every rank, if any.
     """
     agents = list(next(iter(records.values())))
     rewards = np.concatenate([[totals(part[agent], "reward") for agent in agents] for part in records.values()], axis=1)
     ranks = stats.rankdata(-rewards, axis=0)  # (agents, pairs)
+    if against is not None:
+        ranks = ranks - ranks[agents.index(against)]
     n_pairs = ranks.shape[1]
     counts = np.random.default_rng(seed).multinomial(n_pairs, np.full(n_pairs, 1 / n_pairs), size=RESAMPLES)
     resampled = counts @ ranks.T / n_pairs  # (resamples, agents)

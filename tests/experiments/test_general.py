@@ -6,7 +6,7 @@ import pytest
 from gents_gym import InputError
 from gents_gym.evaluation.environments import env_distribution
 from gents_gym.evaluation.store import load_results
-from gents_gym.experiments.general import AGENTS, FAVOURITE, OWN, SETTINGS, SHORT, general
+from gents_gym.experiments.general import AGENTS, FAVOURITE, OWN, RIVAL, SETTINGS, SHORT, general
 from gents_gym.experiments.ranks import average_ranks
 
 
@@ -19,8 +19,11 @@ def test_the_page_ranks_the_agents_and_compares_them_with_general(played):
     text = played.read_text()
     records = {env: dict(part) for env, part in load_results(played.parent / "run").records.items()}
     assert [part.pop("oracle").privileged for part in records.values()] == [True, True, True]
-    for agent, rank in average_ranks(records).items():
-        assert f"| {agent} | {rank.mean:.2f} | {rank.low:.2f} to {rank.high:.2f} |" in text
+    ranks, gaps = average_ranks(records), average_ranks(records, against=RIVAL)
+    assert f"| minus `{RIVAL}`, paired, 95 % |" in text
+    for agent, rank in ranks.items():
+        gap = "" if agent == RIVAL else "{0.mean:+.2f} ({0.low:+.2f} to {0.high:+.2f})".format(gaps[agent])
+        assert f"| {agent} | {rank.mean:.2f} | {rank.low:.2f} to {rank.high:.2f} | {gap} |" in text
     cells = []
     for part in records.values():
         gap = (part[FAVOURITE].rewards - part["random"].rewards).sum(axis=1)
@@ -28,7 +31,7 @@ def test_the_page_ranks_the_agents_and_compares_them_with_general(played):
     assert f"| random | {' | '.join(cells)} |" in text
     (own,) = load_results(played.parent / "run-synthetic").records.values()
     rewards = own["greedy(model=synthetic-filter)"].rewards
-    assert f"| a model of the setting | – |  | {rewards.mean():.3f} ± " in text
+    assert f"| a model of the setting | – |  |  | {rewards.mean():.3f} ± " in text
     assert (played.parent / "general.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gents_gym.evaluation.rollout import Rollout
-from gents_gym.experiments.ranks import average_ranks
+from gents_gym.experiments.ranks import Rank, average_ranks
 
 
 def record(rewards):
@@ -31,3 +31,16 @@ def test_intervals_are_as_wide_as_the_mean_is_unsure():
     error = np.sqrt(wins.mean() * (1 - wins.mean()) / n)  # of a rank that is 1 or 2
     assert found["a"].high - found["a"].low == pytest.approx(2 * 1.96 * error, rel=0.1)
     assert found["a"].mean == pytest.approx(2 - wins.mean())
+
+
+def test_differences_are_paired():
+    rng = np.random.default_rng(1)
+    luck = rng.integers(0, 2, 200) * 10.0  # decides whether both are before or behind the third
+    wins = rng.random(200) < 0.7
+    records = {"one": {"a": record(luck + wins), "b": record(luck + ~wins), "c": record(np.full(200, 5.0))}}
+    found, apart = average_ranks(records, against="b"), average_ranks(records)
+    assert list(found) == list(apart)
+    assert found["b"] == Rank(0, 0, 0)
+    assert found["a"].mean == pytest.approx(1 - 2 * wins.mean())  # -1 if a wins, +1 if it loses
+    error = 2 * np.sqrt(wins.mean() * (1 - wins.mean()) / 200)
+    assert found["a"].high - found["a"].low == pytest.approx(2 * 1.96 * error, rel=0.1)
