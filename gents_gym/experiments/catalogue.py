@@ -54,8 +54,8 @@ def _main(setting: Setting, size: Scale) -> Experiment:
     return Experiment(
         "Cumulative regret of all agents",
         "The paper, section Experiments, first figure: cumulative regret of TS-Gen, greedy, ε-greedy, neural-linear "
-        "and linear Thompson sampling, and LinUCB. Both priors are in its appendix. "
-        f"Policies and oracle are {setting.oracle} here.",
+        "and linear Thompson sampling, and LinUCB. The priors are described in its appendix. "
+        f"The class of policies and oracle is `{setting.oracle}` here.",
         (*agents, *several, *BASELINES, "linucb(intercept=True)"),
         tuple(claims),
         oracles=(setting.oracle,),
@@ -67,7 +67,7 @@ def _main(setting: Setting, size: Scale) -> Experiment:
 def _loss_vs_regret(setting: Setting, size: Scale) -> Experiment:
     section = "Sequence loss vs. regret under TS-Gen"
     more = "Models trained on more data tend to have a lower sequence loss."
-    less = "Models with a lower sequence loss, from more data, tend to have lower regret under TS-Gen."
+    less = "The lower the loss, the lower the regret of TS-Gen; models trained on more data tend to have both."
     series = setting.series
     if all(len(sizes) < 2 for sizes in series.values()):
         got = ", ".join(f"{preset} on {n}" for preset, sizes in series.items() for n in sizes)
@@ -78,12 +78,12 @@ def _loss_vs_regret(setting: Setting, size: Scale) -> Experiment:
         places = {"loss": {name: n for n, name in sizes.items()}}
         places["regret"] = {on(name, "ts-gen"): n for n, name in sizes.items()}
         against.update({agent: (preset, n) for agent, n in places["regret"].items()})
-        for measure, says in (("loss", more), ("regret", less)):
+        for measure, says, source in (("loss", more, section), ("regret", less, f"Experiments, Results; {section}")):
             names = list(places[measure])
             if len(names) > 1:
-                claims.append(before(says, section, names[-1], names[0], measure))
+                claims.append(before(says, source, names[-1], names[0], measure))
             if len(names) > 2:
-                claims.append(falls(says, section, places[measure], 10, "ten times the actions", measure))
+                claims.append(falls(says, source, places[measure], 10, "ten times the actions", measure))
     models = [name for sizes in series.values() for name in sizes.values()]
     return Experiment(
         "Sequence loss and regret",
@@ -101,7 +101,9 @@ def _loss_vs_regret(setting: Setting, size: Scale) -> Experiment:
 
 def _policy_class(setting: Setting, size: Scale) -> Experiment:
     section = "Policy class for TS-Gen"
-    much = "In contrast, the MLP oracle is much better than the logistic one (tested: by more than TS-Gen gains)."
+    moderately = "TS-Gen has moderately more reward with MLP policies (the paper gives no number; tested: more)."
+    better = "The MLP oracle has more reward than the logistic one."
+    much = "In contrast, it is much better (the paper gives no number; tested: it gains more than TS-Gen does)."
     policies = ("logistic", "mlp", *setting.beside)
     oracles = {policy: f"oracle(policy={policy})" for policy in ("logistic", "mlp")}
     agents: list[str] = []
@@ -109,7 +111,7 @@ def _policy_class(setting: Setting, size: Scale) -> Experiment:
     for model in setting.models:
         logistic, mlp = ours = [on(model, "ts-gen", policy=policy) for policy in policies][:2]
         agents += [*(on(model, "ts-gen", policy=policy) for policy in policies), on(model, "greedy")]
-        more = before("TS-Gen has moderately more reward with MLP policies.", section, mlp, logistic, "reward")
+        more = before(moderately, section, mlp, logistic, "reward")
         weights = {oracles["mlp"]: 1.0, oracles["logistic"]: -1.0, **dict(zip(ours, (1.0, -1.0), strict=True))}
         gap = Claim(
             much,
@@ -120,7 +122,7 @@ def _policy_class(setting: Setting, size: Scale) -> Experiment:
             sign=1,
         )
         claims += [more, gap]
-    claims.insert(1, before(much, section, oracles["mlp"], oracles["logistic"], "reward"))
+    claims.insert(1, before(better, section, oracles["mlp"], oracles["logistic"], "reward"))
     is_theirs = setting.oracle == "mlp"
     return Experiment(
         "Policy classes",
@@ -178,8 +180,8 @@ def _horizon(setting: Setting, size: Scale) -> Experiment:
         oracles=(setting.oracle,),
         against=against,
         axis="imputed rows per action",
-        notes="TS-Gen with `m` imputes m rows at every decision, in contexts of the bank. In the last m decisions that "
-        "is more than are left to T, so those rows lie past T. `cut=True` ends them at T, as a truncation of the "
+        notes="TS-Gen with `m` imputes m rows at every decision, in contexts of the bank. In the last m decisions "
+        "some of these rows lie past T. `cut=True` ends them at T, as a truncation of the "
         "paper's table does; the last curve and the last claims show what it changes.",
     )
 
@@ -202,7 +204,7 @@ def _simpler_models(setting: Setting, size: Scale) -> Experiment:
     return Experiment(
         "Simpler sequence models",
         "The paper, appendix, TS-Gen with simpler sequence models: a figure of regret with fewer layers in the head. "
-        "The paper says nothing about its result, so nothing is tested here.",
+        "That section says nothing about its result, so nothing is tested here.",
         tuple(against),
         oracles=(setting.oracle,),
         models=(*setting.heads.values(), "exact"),
@@ -213,7 +215,7 @@ def _simpler_models(setting: Setting, size: Scale) -> Experiment:
 
 
 def _softmax(setting: Setting, size: Scale) -> Experiment:
-    says = "Softmax sampling does not handle uncertainty adequately, as TS-Gen does: the difference in regret shows it."
+    says = "Softmax sampling does not adequately handle uncertainty as TS-Gen does, as the difference in regret shows."
     ours = {model: [on(model, "ts-gen", policy=policy) for policy in setting.policies] for model in setting.models}
     return Experiment(
         "Softmax, greedy and ε-greedy",

@@ -27,7 +27,7 @@ class TrainConfig:
     """How a model is trained; :func:`preset_config` fills in a preset's defaults."""
 
     preset: str = "filter"
-    """filter, paper, transformer, literal (model and training exactly as in the paper), or package.module:Class, a
+    """filter, paper, transformer, literal (model and training as the paper prints them), or package.module:Class, a
     SequenceModel of yours; optionally with sizes: "paper(hidden_layers=1)"."""
     model: dict[str, int] = field(default_factory=dict)
     """The model's sizes, if they differ from the defaults."""
