@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from gents_gym.calibration.config import CalibrationConfig
+from gents_gym.calibration.follow import rows_needed
 from gents_gym.checks import InputError
 from gents_gym.construct import get_policy
 from gents_gym.likelihoods import BERNOULLI
@@ -56,7 +57,7 @@ def known_truth(distribution: TaskDistribution, config: CalibrationConfig) -> Tr
         return distribution.truth
     if config.sbc == "yes":
         rule = "sbc (simulation-based calibration) needs a setting that publishes its p*"
-        raise InputError(f"{rule}, got {distribution!r}: use auto or no")
+        raise InputError(f"{rule}, got {type(distribution).__name__}: use auto or no")
     return None
 
 
@@ -73,9 +74,17 @@ def check_calibration(model: Any, distribution: TaskDistribution, config: Calibr
     """Return the model that ``model`` is or names; raise unless it can be measured in this setting."""
     truth = known_truth(distribution, config)
     tasks = distribution.sample(config.seed, [0], "test")
-    config.steps_below(tasks.horizon)
+    n_rows = rows_needed(config.steps_below(tasks.horizon), config)
     choose_class(tasks, config.policy)
-    for data in (distribution.sample_actions(config.seed, [0], 2, "test"), tasks):
+
+    def begin(data: Tasks | ActionRows) -> Model:
         found, belief = begin_belief(model, inform(data, model, truth, config.contexts), [np.random.default_rng(0)])
         belief.complete(data.contexts[:, 0], 1, 1, config.contexts)
-    return found
+        return found
+
+    begin(tasks)
+    try:
+        return begin(distribution.sample_actions(config.seed, [0], n_rows, "test"))
+    except InputError as error:
+        read = f"calibration reads {n_rows} rows of an action: the last of steps, and rows or group"
+        raise InputError(f"{error} ({read})") from error

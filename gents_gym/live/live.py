@@ -245,8 +245,8 @@ class Live:
             raise
 
     def _happen(self, stream: Stream, kind: str, **fields: Any) -> Event:
-        """Write an event, then apply it to the stream."""
-        with self._changing(stream):
+        """Write an event and apply it to the stream, or do neither if one of them raises."""
+        with self._changing(stream), self._store.transaction():
             event = self._store.write(stream.name, kind, **fields)
             stream.apply(event)
         return event

@@ -116,15 +116,15 @@ class Store:
 
     def set_facts(self, facts: dict[str, Any]) -> None:
         """Write facts, of JSON values."""
-        with self._transaction():
+        with self.transaction():
             rows = [(name, json.dumps(value)) for name, value in facts.items()]
             self._db.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", rows)
 
     def write(self, stream: str, kind: str, **fields: Any) -> Event:
-        """Write an event and return it once it is on disk."""
+        """Write an event and return it; outside a transaction, it is on disk by then."""
         event = Event(0, time.time(), stream, kind, **fields)
         with self._plain_errors():
-            seq = self._db.execute(INSERT, event[1:]).lastrowid  # one statement is a transaction of its own
+            seq = self._db.execute(INSERT, event[1:]).lastrowid
         return event._replace(seq=int(seq or 0))
 
     def events(self, stream: str | None = None, after: int = 0, kind: str | None = None) -> Iterator[Event]:
@@ -167,7 +167,7 @@ class Store:
 
     def set_snapshot(self, stream: str, seq: int, state: bytes) -> None:
         """Keep a stream's state after the event ``seq``, replacing an earlier one."""
-        with self._transaction():
+        with self.transaction():
             self._db.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", (stream, seq, state))
 
     def close(self) -> None:
@@ -176,8 +176,8 @@ class Store:
         self._held.close()
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """Write all or nothing."""
+    def transaction(self) -> Iterator[None]:
+        """Write all that happens within, or nothing if it raises."""
         with self._plain_errors():
             self._db.execute("BEGIN IMMEDIATE")
             try:

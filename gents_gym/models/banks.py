@@ -100,7 +100,9 @@ def urn_mass(model: Any) -> float:
 def _read_bank(model: Any, name: Any, bank: str) -> np.ndarray:
     kept = check_array(f"the model's {bank}", getattr(model, bank, np.zeros((0, 1))), "(n, size)", (-1, -1))
     if not len(kept):
-        cure = "train it again (gents-gym train), or name a setting to take actions and contexts from"
+        cure = "name a setting to take actions and contexts from"
+        if getattr(model, "banked", True):
+            cure = f"train it again (gents-gym train), or {cure}"
         raise InputError(f"model must keep training data to draw from in its {bank}, got none in {name!r}: {cure}")
     return kept
 

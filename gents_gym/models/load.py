@@ -85,6 +85,8 @@ def load_model(name: str | Path, kind: type[SequenceModel] | str | None = None) 
     """
     if ":" in str(name) and kind is None:
         kind = model_class(parse_spec(str(name))[0])
+    if str(name) in (*PUBLISHED, UNTRAINED):
+        raise InputError(f"model must have weights to load, got {str(name)!r}, which is made for the tasks it plays")
     folders = model_folders(name)
     if str(name) in registry.PRESETS:
         family = ", ".join(bundled_family(str(name)))

@@ -209,8 +209,9 @@ class SequenceModel(nn.Module, ABC):
         own = self.state_dict()
         tensors = {**{name: self._default(name) for name in LATER}, **tensors}
         if tensors.keys() != own.keys():
-            odd = ", ".join(sorted(tensors.keys() ^ own.keys()))
-            raise InputError(f"'{path}' must hold the tensors of a {self.kind} model; missing or unexpected: {odd}")
+            odd = sorted(tensors.keys() ^ own.keys())
+            named = ", ".join(odd[:3]) + (f" and {len(odd) - 3} more" if len(odd) > 3 else "")
+            raise InputError(f"'{path}' must hold the tensors of a {self.kind} model; missing or unexpected: {named}")
         self.bank, self.action_bank = tensors["bank"], tensors["action_bank"]
         for name, tensor in tensors.items():
             wanted, got = tuple(own[name].shape), tuple(tensor.shape)

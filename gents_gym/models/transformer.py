@@ -215,18 +215,20 @@ class TransformerModel(SequenceModel):
         """Return the tokens of observed rows with these places in their histories, (..., F), (..., D) to (..., W)."""
         x, y = self._rows(z, contexts), self._code(outcomes)  # (..., K), (..., Q)
         cross = (x[..., None, :] * y[..., None]).flatten(-2)  # (..., Q·K)
-        tokens = self.tell(torch.cat([x, z, y, cross], -1))
-        return tokens if self.place is None else tokens + self.place(places)
+        return self._placed(self.tell(torch.cat([x, z, y, cross], -1)), places)
 
     def open_tokens(self, z: Tensor, contexts: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
         """Return observation tokens without outcomes, (..., W), and what each number of a code adds, (..., Q, W)."""
         x, n, width = self._rows(z, contexts), self.n_outcomes, self.config.width
         sizes = [x.shape[-1] + z.shape[-1], n, n * x.shape[-1]]
         both, alone, cross = torch.split(self.tell.weight, sizes, 1)
-        tokens = linear(torch.cat([x, z], -1), both, self.tell.bias)
-        tokens = tokens if self.place is None else tokens + self.place(places)
+        tokens = self._placed(linear(torch.cat([x, z], -1), both, self.tell.bias), places)
         cross = cross.reshape(width, n, -1).transpose(0, 1).flatten(0, 1)  # (Q·W, K)
         return tokens, linear(x, cross, alone.T.flatten()).reshape(*x.shape[:-1], n, width)
+
+    def _placed(self, tokens: Tensor, places: Tensor) -> Tensor:
+        """Return tokens (..., W) with their positions, if there are any; places behind the last position share it."""
+        return tokens if self.place is None else tokens + self.place(places.clamp(max=self.config.longest - 1))
 
     def _rows(self, z: Tensor, contexts: Tensor) -> Tensor:
         """Return contexts in the model's units, with their map behind if there is one, (..., D) to (..., K)."""
@@ -247,8 +249,10 @@ class TransformerModel(SequenceModel):
         """Return log-probabilities along whole sequences, (N, T) or at the entries ``at``."""
         check_sequences(action_features, contexts, outcomes)
         self.check_length(contexts.shape[1])
-        hidden = self._hidden(action_features, contexts, outcomes, at)
-        return self._log_prob(self.last(hidden), outcomes if at is None else outcomes[:, at])
+        asked = outcomes if at is None else outcomes[:, at]
+        if not asked.numel():
+            return torch.zeros_like(asked)
+        return self._log_prob(self.last(self._hidden(action_features, contexts, outcomes, at)), asked)
 
     def _hidden(self, action_features: Tensor, contexts: Tensor, outcomes: Tensor, at: Tensor | None) -> Tensor:
         """Return the last layer at each row, or those ``at``, given the rows before it, (N, n, W)."""
@@ -314,7 +318,8 @@ class TransformerModel(SequenceModel):
 
     def features(self, action_features: Tensor, context: Tensor) -> Tensor:
         """Return the last layer with an empty history, (N, W)."""
-        return self._latest(self.start(action_features), context)
+        row = self._pad(context)[:, None], context.new_zeros(len(context), 1)
+        return self._hidden(action_features, *row, torch.tensor([0]))[:, 0]
 
     def _latest(self, state: RawHistory, context: Tensor) -> Tensor:
         """Return the last layer at a row (N, D) behind the histories, (N, W)."""
@@ -335,7 +340,7 @@ class TransformerModel(SequenceModel):
             raise InputError(f"histories must have at most {self.config.longest} rows for this model, got {n_rows}")
 
     def check_places(self, n_rows: int) -> None:
-        """Raise if rows have positions, and a history of so many rows has more than there are."""
+        """Raise if rows have positions, and a history of so many observed rows has more than there are."""
         if self.place is not None:
             self.check_length(n_rows)
 

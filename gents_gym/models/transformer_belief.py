@@ -194,7 +194,6 @@ class TransformerBelief:
     def _predict_after(self, columns: np.ndarray, contexts: Tensor, outcomes: Tensor) -> np.ndarray:
         """Return parameters in contexts (B, n, k, D) after imagined outcomes (B, n) in the first, (B, n, k, ...)."""
         lengths = self._cache.lengths(columns)[..., None]  # (B, n, 1)
-        self._model.check_places(int(lengths.max()) + 1)
         features = self._features(columns)[:, :, None]
         at = torch.from_numpy(lengths)
         told = self._model.observation_tokens(features, contexts[:, :, :1], outcomes[..., None], at)
@@ -211,7 +210,8 @@ class TransformerBelief:
 
     def add(self, action_features: np.ndarray) -> None:
         """Add actions with features (B, n, F), which nothing is observed of."""
-        new = check_array("action_features", action_features, "(B, n, F)", (len(self._info), -1, -1))
+        size = self._info.action_features.shape[2]
+        new = check_array("action_features", action_features, f"(B, n, {size})", (len(self._info), -1, size))
         with torch.no_grad():
             self._cache.add(torch.tensor(new))
         features = np.concatenate([self._info.action_features, new], axis=1)
@@ -317,7 +317,6 @@ class TransformerBelief:
         return table.reshape(n_rows, n_tasks, draws, n).transpose(1, 2, 0, 3)
 
     def _places(self, columns: np.ndarray, known: np.ndarray, tasks: slice) -> np.ndarray:
-        """Return the place of each generated row in its action's history, (B, n, T'), or raise if one is too long."""
+        """Return the place of each generated row in its action's history, (B, n, T')."""
         places = self._cache.lengths(columns, tasks)[..., None] + np.arange(known.shape[2]) - known.cumsum(2)
-        self._model.check_places(int(places.max()) + 1)
         return places.clip(min=0)  # known cells have none

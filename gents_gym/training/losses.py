@@ -65,7 +65,7 @@ class Losses:
 def exact_model(distribution: TaskDistribution) -> ExactModel:
     """Return p* of a setting that publishes its truth; if φ is hidden, it reads the rows' hidden features."""
     if not isinstance(distribution, PublishesTruth):
-        raise InputError(f"exact is p* of settings that publish their truth, got {distribution!r}")
+        raise InputError(f"exact is p* of settings that publish their truth, got {type(distribution).__name__}")
     return ExactModel(distribution.truth)
 
 
@@ -81,6 +81,10 @@ def measure(
     for model in models.values():
         if isinstance(model, SequenceModel):
             model.check_space(rows.space)
+            if model.likelihood != rows.likelihood:
+                raise InputError(
+                    f"models must be of {rows.likelihood} outcomes for these rows, got {model.likelihood} ones"
+                )
     prefixes = tuple(sorted({prefix for prefix in prefixes if prefix < length} | {length}))
     sums, errors = {}, {}
     for name, model in models.items():

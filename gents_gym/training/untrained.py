@@ -10,7 +10,7 @@ from torch import Tensor
 from gents_gym import registry
 from gents_gym.checks import InputError, InputTypeError, check_type
 from gents_gym.construct import find
-from gents_gym.likelihoods import BERNOULLI
+from gents_gym.likelihoods import BERNOULLI, GAUSSIAN
 from gents_gym.models.sequence import SequenceModel
 from gents_gym.randomness import stream
 from gents_gym.training.config import TrainConfig, preset_class
@@ -18,6 +18,7 @@ from gents_gym.training.data import RowSets
 from gents_gym.training.urn import fit_urn
 from gents_gym.types import ActionRows
 
+SPREADS = (1e-15, 1e15)  # of Gaussian outcomes: single precision holds their squares
 BANK = 1000  # number of contexts and of actions in a model's banks
 
 
@@ -35,7 +36,17 @@ def check_rows(rows: RowSets, validation: RowSets, config: TrainConfig) -> None:
         rule = f"validation must have {rows.likelihood} outcomes, as the training rows"
         raise InputError(f"{rule}, got {validation.likelihood}: name the likelihood of both")
     kind = preset_class(config.preset)
-    kind.config_class(**{**_data_sizes(kind, rows), **config.model})
+    sizes = kind.config_class(**{**_data_sizes(kind, rows), **config.model})
+    most = max(config.horizon, *config.lengths, 0)
+    if not config.replacement:
+        most = min(most, int(max(np.diff(part.offsets).max() for part in (rows, validation))))
+    if most > (longest := getattr(sizes, "longest", most)):
+        rule = f"horizon and lengths must be at most {longest} for this model, its longest history (longest)"
+        raise InputError(f"{rule}, got {most}")
+    spread = float(rows.outcomes.std(dtype=np.float64))
+    if rows.likelihood == GAUSSIAN and spread and not SPREADS[0] <= spread <= SPREADS[1]:
+        rule = "outcomes must have a standard deviation of {:g} to {:g}".format(*SPREADS)
+        raise InputError(f"{rule}, got {spread:g}: give them in another unit")
 
 
 def new_model(rows: RowSets, config: TrainConfig, run: int, started: bool = True) -> SequenceModel:

@@ -150,6 +150,12 @@ def test_outcomes_that_a_model_held_impossible_cost_an_infinite_loss():
         ("synthetic-filter", Synthetic(), {"contexts": "bnk"}, "unknown context model 'bnk'"),
         (Counting(), Coins(), {"contexts": "bank"}, "for a model without a bank"),
         (3, Synthetic(), {}, "model must be a model's id"),
+        (
+            "synthetic-transformer",
+            Synthetic(),
+            {"rows": 900},
+            r"at most 1024 .* got 1100 \(calibration reads 1100 rows of an action: the last of steps",
+        ),
     ],
 )
 def test_what_cannot_be_measured_is_refused_first(model, nature, options, message):

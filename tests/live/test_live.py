@@ -13,6 +13,7 @@ from gents_gym.live.live import Live
 from gents_gym.logs.encoding import Column, Encoding
 from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.models.joint import JointConfig, JointModel
+from gents_gym.models.transformer import TransformerConfig, TransformerModel
 from gents_gym.tasks.synthetic import Synthetic
 
 TASKS = Synthetic(n_actions=5, horizon=24).sample(3, range(2))
@@ -403,6 +404,24 @@ def test_a_first_decision_that_fails_decides_no_size(tmp_path):
     with Live(tmp_path / "live.db", "greedy", "untrained") as live:
         live.decide(np.zeros(5))
         assert live._store.facts()["context_dim"] == 5
+
+
+def test_a_history_that_is_too_long_for_the_model_is_refused_and_nothing_is_lost(tmp_path):
+    model = TransformerModel(TransformerConfig(2, 5, width=8, heads=1, layers=1, longest=3, positions=1))
+    model.save_pretrained(tmp_path / "model")
+    path = tmp_path / "live.db"
+    with Live(path, "bayes-ucb(discount=0.9)", tmp_path / "model") as live:
+        add_all(live)
+        made = [live.decide(TASKS.contexts[0, t], ["item-1"]) for t in range(4)]
+        for decision in made[:3]:
+            live.outcome(decision.id, 1)
+        with pytest.raises(InputError, match="histories must have at most 3 rows for this model, got 4"):
+            live.outcome(made[3].id, 1)
+        assert [event.kind for event in live._store.events()].count("outcome") == 3
+        live.decide(TASKS.contexts[0, 4])
+    with Live(path, "bayes-ucb(discount=0.9)", tmp_path / "model") as live:
+        live.retire("item-1")
+        live.outcome(live.decide(TASKS.contexts[0, 5]).id, 0)
 
 
 def test_a_second_writer_is_refused(used):

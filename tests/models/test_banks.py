@@ -102,6 +102,12 @@ def test_a_model_without_a_bank(lacking, value):
         read_banks(model, "mine", None)
 
 
+def test_a_model_that_never_keeps_a_bank_is_not_to_be_trained_again():
+    model = SimpleNamespace(action_bank=ACTIONS, banked=False)
+    with pytest.raises(InputError, match="in its bank, got none in 'mine': name a setting to take actions"):
+        read_banks(model, "mine", None)
+
+
 def test_a_setting_draws_other_actions_and_contexts_for_every_task():
     source = Setting(Synthetic(), (2, 5), None)
     (z0, x0), (z1, x1) = (source.draw((0, i, "test"), rng, 3, 6) for i in (0, 1))

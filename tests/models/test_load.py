@@ -208,6 +208,9 @@ def test_names_of_models():
         check_model_name("their_own:Class")
     with pytest.raises(InputError, match=r"model must be .* got 3"):
         check_model_name(3)
+    for name in ("exact", "untrained"):
+        with pytest.raises(InputError, match=f"model must have weights to load, got '{name}', which is made for"):
+            load_model(name)
 
 
 def test_names_become_models_of_the_tasks():

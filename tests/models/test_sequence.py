@@ -306,6 +306,7 @@ FORGED = {  # of config.json
         r"hidden_layers=10000000000000, .* must fit into this machine",
     ),
     "more tensors wanted": (resize(hidden_layers=4), r"missing or unexpected: hidden\.7\.bias"),
+    "many more": (resize(hidden_layers=9), r"missing or unexpected: \S+, \S+, \S+ and 9 more"),
 }
 
 

@@ -111,6 +111,20 @@ def test_sizes_that_cannot_be(sizes, message):
         TransformerConfig(2, 5, **sizes)
 
 
+def test_no_rows_no_actions_and_no_entries_have_no_losses(random_model):
+    model, (z, x, y) = random_model(), sequences()
+    assert model.log_prob(z, x[:, :0], y[:, :0]).shape == (6, 0)
+    assert model.log_prob(z[:0], x[:0], y[:0]).shape == (0, 12)
+    assert model.log_prob(z, x, y, torch.tensor([], dtype=torch.long)).shape == (6, 0)
+
+
+def test_features_are_those_of_an_empty_history(random_model):
+    model, (z, x, _) = random_model(positions=1, context_features=3), sequences()
+    with torch.no_grad():
+        found = model.parameters_of(model.last(model.features(z, x[:, 0])))
+        torch.testing.assert_close(found, model.predict(model.start(z), x[:, 0]))
+
+
 def test_what_does_not_fit_is_refused(random_model):
     model, (z, x, y) = random_model(longest=10), sequences()
     with pytest.raises(InputError, match="histories must have at most 10 rows for this model, got 12"):

@@ -127,6 +127,14 @@ def test_it_looks_ahead_as_the_general_belief(random_model, outcomes):
         np.testing.assert_allclose(fast.shares, slow.shares, atol=1e-4)
 
 
+def test_an_action_of_another_size_is_refused_and_nothing_is_added(random_model):
+    for padded in (0, 1):
+        belief = begin(random_model(padded=padded), setting())
+        with pytest.raises(InputError, match=r"action_features must have shape \(B, n, 2\), got \(3, 1, 4\)"):
+            belief.add(np.zeros((TASKS, 1, 4), np.float32))
+        assert belief.expected(np.zeros((TASKS, 5), np.float32)).shape == (TASKS, ACTIONS)
+
+
 def test_tables_are_the_same_however_many_tasks_are_generated_at_once(random_model, monkeypatch):
     model, tasks = random_model("gaussian"), setting("gaussian")
     found = play(begin(model, tasks), tasks).complete(tasks.contexts[:, 5], draws=2).outcomes
@@ -151,11 +159,15 @@ def test_the_cache_grows_and_does_not_change_what_was_concluded(random_model):
         assert found[task, 0] == pytest.approx(float(wanted), abs=1e-5)
 
 
-def test_histories_without_a_known_horizon_end_with_the_positions(random_model):
-    model, tasks = random_model(longest=4, positions=1), setting()
-    belief = play(begin(model, tasks, horizon=None), tasks, 7)  # action 0 of task 0 has four rows
-    with pytest.raises(InputError, match="histories must have at most 4 rows for this model, got 6"):
-        belief.complete(tasks.contexts[:, 7], rows=2)
+def test_observed_histories_end_with_the_positions_and_imagined_rows_share_the_last(random_model):
+    model, long, tasks = random_model(longest=4, positions=1), random_model(longest=30, positions=1), setting()
+    weights = model.state_dict()
+    weights["place.weight"] = weights["place.weight"][torch.arange(30).clamp(max=3)]
+    long.load_state_dict(weights)
+    belief, wanted = (play(begin(q, tasks, horizon=None), tasks, 7) for q in (model, long))
+    x = tasks.contexts[:, 7]  # action 0 of task 0 has four rows
+    np.testing.assert_array_equal(belief.complete(x, rows=3).outcomes, wanted.complete(x, rows=3).outcomes)
+    np.testing.assert_array_equal(belief.variance(x), wanted.variance(x))
     with pytest.raises(InputError, match="histories must have at most 4 rows for this model, got 5"):
         play(begin(model, tasks, horizon=None), tasks, 9)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gents_gym import ActionRows, ExactModel, InputError
+from gents_gym import ActionRows, ExactModel, InputError, load_model
 from gents_gym.models.filter import FilterConfig, FilterModel
 from gents_gym.models.paper import PaperConfig, PaperModel
 from gents_gym.tasks.news import News, context_features
@@ -22,7 +22,7 @@ def test_the_news_twin_knows_both_maps():
     assert np.array_equal(found.sums["exact"], plain.sums["exact"])
     nature = Synthetic()
     assert exact_model(nature) == ExactModel(nature.truth)
-    with pytest.raises(InputError, match=r"exact is p\* of settings that publish their truth, got 3"):
+    with pytest.raises(InputError, match=r"exact is p\* of settings that publish their truth, got int"):
         exact_model(3)
 
 
@@ -71,6 +71,12 @@ def test_embeddings_of_another_space_are_refused():
         measure({"model": model}, replace(rows, space="other"))
     with pytest.raises(InputError, match=r"shape \(N, 64\) for this model, got \(4, 2\): choose a model of this env"):
         model.start(torch.zeros(4, 2))
+
+
+def test_models_of_other_outcomes_are_refused():
+    rows = Synthetic(outcomes="gaussian").sample_actions(0, range(4), 5, "test")
+    with pytest.raises(InputError, match="models must be of gaussian outcomes for these rows, got bernoulli ones"):
+        measure({"model": load_model("synthetic-filter")}, rows)
 
 
 def test_the_spread_over_orders_is_nothing_for_sets_and_something_for_sequences():

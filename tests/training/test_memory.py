@@ -97,3 +97,5 @@ def test_the_longest_sequence_counts():
     assert sequence_bytes(model, ragged, config) == sequence_bytes(model, rows, config)
     longer = replace(config, replacement=True)
     assert sequence_bytes(model, ragged, longer) > 3 * sequence_bytes(model, ragged, config)
+    several = replace(config, horizon=10, lengths=(5, 100))
+    assert sequence_bytes(model, ragged, several) == sequence_bytes(model, ragged, config)

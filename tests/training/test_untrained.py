@@ -73,3 +73,19 @@ def test_bundled_models_have_banks_of_the_actions_they_were_trained_on(name):
         tasks = make_tasks(name.partition("-")[0])
         known = {tuple(z) for z in tasks.sample_actions(0, range(100), 1000).action_features.tolist()}
         assert {tuple(z) for z in model.action_bank.tolist()} == known
+
+
+def test_sequences_that_are_longer_than_a_model_s_histories():
+    sizes = {"width": 8, "heads": 1, "layers": 1, "longest": 20}
+    for options in ({"horizon": 30, "lengths": ()}, {"horizon": 10, "lengths": (5, 30)}):
+        config = preset_config("transformer", model=sizes, replacement=False, **options)
+        with pytest.raises(InputError, match=r"must be at most 20 for this model, its longest history .* got 30"):
+            check_rows(ROWS, ROWS, config)
+    few = RowSets.from_rows(Synthetic().sample_actions(0, range(10), 20))
+    assert check_rows(few, few, config) is None  # no sequence is longer than its action has rows
+
+
+def test_outcomes_in_a_unit_that_single_precision_cannot_hold():
+    tiny = RowSets(ROWS.action_features, ROWS.contexts, 1e-30 * ROWS.outcomes, ROWS.offsets, likelihood=GAUSSIAN)
+    with pytest.raises(InputError, match=r"a standard deviation of 1e-15 to 1e\+15, got .*e-31: give"):
+        check_rows(tiny, tiny, preset_config("filter"))
