@@ -110,6 +110,11 @@ class TrainConfig:
         check_integer("seed", self.seed, 0)
         self._check_sizes()
 
+    @property
+    def longest(self) -> int:
+        """Rows of the longest sequence, in training or validation."""
+        return max((self.horizon, *self.lengths))
+
     def batches(self, epochs: int, n_actions: int, batch: int) -> int:
         """Return how many batches of size ``batch`` the first ``epochs`` epochs over ``n_actions`` have."""
         if self.gradient_steps is None:

@@ -33,18 +33,16 @@ def sequence_bytes(model: SequenceModel, rows: RowSets, config: TrainConfig) -> 
     if not model.scans:
         return two - one
     state = model.start(torch.from_numpy(rows.action_features[:1].copy()))
-    length = max(config.horizon, *config.lengths, 0)
-    length = length if config.replacement else min(length, int(counts.max()))
+    length = config.longest if config.replacement else min(config.longest, int(counts.max()))
     return two - one + LOST * length * sum(leaf.nbytes for leaf in tree_leaves(state))
 
 
 def _kept_bytes(model: SequenceModel, rows: RowSets, actions: np.ndarray, config: TrainConfig) -> int:
     """Return the bytes of all tensors that automatic differentiation keeps for the actions' sequences."""
-    longest = max(config.horizon, *config.lengths, 0)
     if config.replacement:
-        name = "horizon" if longest == config.horizon else "lengths"
-        check_memory(4 * longest * rows.contexts.shape[1], **{name: longest})
-    batch = rows.resample(actions, longest, config.replacement, np.random.default_rng(0))
+        name = "horizon" if config.longest == config.horizon else "lengths"
+        check_memory(4 * config.longest * rows.contexts.shape[1], **{name: config.longest})
+    batch = rows.resample(actions, config.longest, config.replacement, np.random.default_rng(0))
     length = batch.outcomes.shape[1]
     at = None if config.steps is None else torch.linspace(0, length - 1, min(config.steps, length)).long()
     kept: dict[int, int] = {}

@@ -37,7 +37,7 @@ def check_rows(rows: RowSets, validation: RowSets, config: TrainConfig) -> None:
         raise InputError(f"{rule}, got {validation.likelihood}: name the likelihood of both")
     kind = preset_class(config.preset)
     sizes = kind.config_class(**{**_data_sizes(kind, rows), **config.model})
-    most = max(config.horizon, *config.lengths, 0)
+    most = config.longest
     if not config.replacement:
         most = min(most, int(max(np.diff(part.offsets).max() for part in (rows, validation))))
     if most > (longest := getattr(sizes, "longest", most)):
