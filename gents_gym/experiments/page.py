@@ -44,7 +44,7 @@ def make_page(
         experiment.paper,
         "",
         f"`{command}`: {size.horizon} decisions per task, seed {seed}, test split{f', {where}' if where else ''}. The "
-        f"agents' own time is {own / 60:.0f} minutes in all; this call took {seconds / 60:.1f} minutes and played what "
+        f"agents' own time is {own / 60:.1f} minutes in all; this call took {seconds / 60:.1f} minutes and played what "
         "was not there yet.",
         "",
         *([experiment.notes, ""] if experiment.notes else []),

@@ -131,7 +131,7 @@ def make_page(command: str, size: Size, found: Sequence[Found]) -> str:
     missing = [f"{one.axis.name} {level}" for one in found for level in one.axis.levels if level not in one.levels]
     left = f" Not played yet: {', '.join(missing)}." if missing else ""
     how = f"tasks of {size.horizon} decisions. The tables have the numbers of tasks, which may differ"
-    took = f"The agents' own time is {own / 60:.0f} minutes in all"
+    took = f"The agents' own time is {own / 60:.1f} minutes in all"
     lines = [f"# {TITLE}", "", wrap(f"`{command}`: {how}. {took}.{left}"), ""]
     lines += [wrap(NOTES), "", f"![Regret by level]({NAME}.png)", ""]
     if rows := [gap.row for one in found for gap in goals(one)]:
