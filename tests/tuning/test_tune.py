@@ -91,7 +91,7 @@ def test_a_model_of_ones_own_is_tuned_in_its_folder(tmp_path):
     [
         ({}, r"out must be given for a bundled model \(--out FOLDER\), got none for 'synthetic-filter'"),
         ({"model": "filter"}, "model must be one of .* got the preset 'filter'"),
-        ({"model": "exact"}, "'exact' must be a model's folder with a whole config.json"),
+        ({"model": "exact"}, "model must have weights to load, got 'exact', which is made for"),
         ({"n_actions": 300}, "n_actions must be at most 200, the training actions that the model keeps, got 300"),
         (
             {"candidates": ("ts-gen(policy=least-squares, m=2, contexts=given)",)},
