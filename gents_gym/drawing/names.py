@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.text import Annotation
 from matplotlib.textpath import TextPath
+from matplotlib.transforms import Bbox
 
 from gents_gym.drawing.canvas import FONT, plain
 from gents_gym.drawing.style import Look
@@ -17,6 +19,8 @@ LONGEST = 100  # most characters of a name
 SPACING = 1.25  # line spacing, in font sizes
 GAP = 5.0  # points between two names
 LEADER, SWATCH, PAD = 16.0, 20.0, 5.0  # points from the panel to the swatch, its length, and from it to the name
+# Where the name of a point may be, from the point, in points: right or left of it, at several heights.
+AROUND = [(side * 6, height) for height in (-3, 4, -10, 11, -17, 18, -24) for side in (1, -1)]
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,36 @@ def draw_names(panel: Axes, names: Sequence[Name], height: float) -> None:
             stop + PAD / width, middle / points, plain("\n".join(name.lines)), transform=panel.transAxes, fontsize=FONT,
             va="center", ha="left", linespacing=SPACING,
         )  # fmt: skip
+
+
+def name_points(panel: Axes, names: Sequence[tuple[str, float, float, float, float, str]]) -> None:
+    """Write a name next to each point of a panel with final limits, where it covers least of what is drawn.
+
+    Args:
+        panel: The panel.
+        names: Name, x, y, the lower and upper end of the point's interval, and the color.
+    """
+    panel.figure.draw_without_rendering()  # type: ignore[union-attr]  # fixes the layout
+    taken = []
+    for _, x, y, low, high, _ in names:
+        (left, bottom), (right, top), point = panel.transData.transform([(x, low), (x, high), (x, y)])
+        taken += [Bbox([[left - 2, bottom], [right + 2, top]]), Bbox([point - 7, point + 7])]
+    for text, x, y, _, _, color in names:
+        best, fewest = AROUND[0], len(taken) + 1
+        for place in AROUND:
+            label = _label(panel, text, x, y, place, color)
+            n_covered = label.get_window_extent().count_overlaps(taken)
+            label.remove()
+            if n_covered < fewest:
+                best, fewest = place, n_covered
+        taken.append(_label(panel, text, x, y, best, color).get_window_extent())
+
+
+def _label(panel: Axes, text: str, x: float, y: float, place: tuple[float, float], color: str) -> Annotation:
+    side = "left" if place[0] > 0 else "right"
+    return panel.annotate(
+        plain(text), (x, y), place, textcoords="offset points", ha=side, fontsize=FONT - 2, color=color
+    )
 
 
 def _line(panel: Axes, x: list[float], y: list[float], color: str, width: float, **given: object) -> None:

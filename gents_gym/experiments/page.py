@@ -9,9 +9,12 @@ from gents_gym.experiments.catalogue import Experiment
 from gents_gym.experiments.claims import Claim, Finding, judge
 from gents_gym.experiments.pictures import Found, paired_gaps
 from gents_gym.experiments.places import Scale, training_label
+from gents_gym.experiments.studies import wrap
 from gents_gym.experiments.timing import Times
 from gents_gym.report.tables import to_markdown
 from gents_gym.training.losses import Losses
+
+BLOCKS = ("|", "#", "!")  # first characters of lines that cannot be wrapped: tables, headings, figures
 
 
 def make_page(
@@ -55,7 +58,8 @@ def make_page(
     ]
     for title, part in found.records.items():
         lines += [to_markdown(title, part).rstrip(), ""]
-    return "\n".join(lines + (_loss_table(found.losses) if found.losses is not None else []))
+    lines += _loss_table(found.losses) if found.losses is not None else []
+    return "\n".join(line if line.startswith(BLOCKS) else wrap(line) for line in "\n".join(lines).split("\n"))
 
 
 def _figures(name: str, experiment: Experiment, records: Mapping[str, Records]) -> list[str]:

@@ -9,10 +9,11 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from gents_gym.drawing.canvas import canvas, finish, to_bytes
+from gents_gym.drawing.names import name_points
 from gents_gym.drawing.style import PALETTE, model_looks
 from gents_gym.evaluation.measures import Records, totals
 from gents_gym.evaluation.rollout import summarize
-from gents_gym.experiments.catalogue import Experiment
+from gents_gym.experiments.catalogue import RUNG, Experiment
 from gents_gym.experiments.timing import Times
 from gents_gym.report.comparison import mean_interval
 from gents_gym.report.figures import draw_regret
@@ -155,16 +156,16 @@ def _draw_gaps(settings: Mapping[str, Gaps]) -> bytes:
     """Return a PNG of TS-Gen's regret minus greedy's against the loss gap, with a named point per model."""
     figure, (panel,) = canvas(1, (9, 5.6))
     panel.axhline(0, color="gray", linewidth=0.8)
+    names = []
     for (setting, gaps), color, marker in zip(settings.items(), PALETTE, "os^vDP", strict=False):
         above, mean, low, high = np.array([*gaps.values()]).T
-        panel.errorbar(
-            above, mean, [mean - low, high - mean], color=color, marker=marker, linestyle="", capsize=3, label=setting
-        )
-        for i, (model, gap) in enumerate(sorted(gaps.items(), key=lambda each: each[1].mean)):
+        bars = [mean - low, high - mean]
+        panel.errorbar(above, mean, bars, color=color, marker=marker, linestyle="", capsize=3, label=setting)
+        for model, gap in gaps.items():
             name = "p*" if model == "exact" else model.removeprefix(f"{setting}-")
-            place = (5, 4 if i % 2 else -10)  # above or below the point, so that neighbours stay apart
-            panel.annotate(name, (gap.above, gap.mean), place, textcoords="offset points", fontsize=7, color=color)
+            names.append((name.replace(RUNG.removeprefix("-"), "+ "), *gap, color))
     panel.set_xscale("symlog", linthresh=1e-4)  # p* is at 0, and few actions may show a gap below 0
     panel.margins(x=0.12)
     finish(panel, "loss above p*, nats per step", "expected regret, TS-Gen − greedy, 95 % interval")
+    name_points(panel, names)
     return to_bytes(figure)

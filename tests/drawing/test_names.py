@@ -4,7 +4,8 @@ from matplotlib.text import Text
 from scipy.optimize import LinearConstraint, minimize
 
 from gents_gym.drawing.board import Board
-from gents_gym.drawing.names import Name, spread, wrap
+from gents_gym.drawing.canvas import canvas
+from gents_gym.drawing.names import Name, name_points, spread, wrap
 from gents_gym.drawing.style import Look
 
 LOOK = Look("#0072B2", ())
@@ -72,3 +73,16 @@ def test_names_do_not_overlap_and_lie_inside_the_figure(ends):
     labels = (panel.xaxis.label, panel.yaxis.label, *panel.get_xticklabels()[1:-1], *panel.get_yticklabels()[1:-1])
     every = [text.get_window_extent(renderer) for text in (*texts, *figure.texts, *labels)]
     assert all(whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0 and box.y1 <= whole.y1 for box in every)
+
+
+def test_names_of_points_cover_neither_each_other_nor_points():
+    figure, (panel,) = canvas(1, (6, 4))
+    points = [(f"name {i}", x, y, y - 1, y + 1, "k") for i, (x, y) in enumerate([(1, 1), (1.05, 1.1), (1, 5), (3, 5)])]
+    panel.set_xlim(0, 4)
+    panel.set_ylim(0, 6)
+    name_points(panel, points)
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in panel.texts]
+    assert [text.get_text() for text in panel.texts] == [name for name, *_ in points]
+    assert not any(box.count_overlaps(boxes[:i]) for i, box in enumerate(boxes))
+    assert not any(box.contains(*panel.transData.transform((x, y))) for box in boxes for _, x, y, *_ in points)
