@@ -3,10 +3,12 @@
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from gents_gym.checks import InputError
 from gents_gym.experiments.claims import Claim, before, falls
 from gents_gym.experiments.places import Scale, Setting, on
+from gents_gym.specs import parse_spec
 
 BASELINES = ("lints", "lints(prior=fitted)", "linucb")
 RIVALS = ("greedy", "epsilon-greedy", "softmax")
@@ -34,31 +36,49 @@ class Experiment:
     # x axis; None: the horizon
     axis: str = ""  # the name of the x axis
     pairs: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # by model: TS-Gen and greedy on it
+    views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by model, the agents of a figure of its own;
+    # {}: one figure of all agents
     notes: str = ""  # further remarks, as a paragraph
     block: int = 50  # tasks side by side
     timed: bool = False  # whether it is about times: few tasks, one process, decisions timed one by one
 
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The models that are played on or measured, each once; p* is none."""
+        played = (parse_spec(agent)[1].get("model") for agent in self.agents)
+        return tuple(dict.fromkeys(str(name) for name in (*self.models, *played) if name not in (None, "exact")))
+
+    def shorten(self, text: str) -> str:
+        """Return a text with folders of models shortened to their names, if these differ."""
+        folders = {model: Path(model).name for model in self.needed if ":" not in model}
+        if len({*folders.values()}) == len(folders):
+            for model in sorted(folders, key=len, reverse=True):  # one folder may be in another
+                text = text.replace(model, folders[model])
+        return text
+
 
 def _main(setting: Setting, size: Scale) -> Experiment:
     says = "TS-Gen outperforms the other algorithms, including those that use the same model, in both settings."
-    agents: list[str] = []
     claims: list[Claim] = []
-    for model in setting.models:
+    views: dict[str, tuple[str, ...]] = {}
+    others = (*BASELINES, "linucb(intercept=True)")
+    for model in setting.tested:
         ours = on(model, "ts-gen", policy=setting.oracle)
         same = [*(on(model, agent) for agent in RIVALS), *(on(model, "neural-linear-ts", **each) for each in NEURAL)]
-        agents += [ours, *same]
+        views[model] = (ours, *same, *others)
         rivals = [agent for agent in (*same, *BASELINES) if not agent.startswith("softmax")]  # it has its own page
         claims += [before(says, "Experiments, Results", ours, rival) for rival in rivals]
     best = setting.models[-1]
-    several = (on(best, "gen-ucb"), on(best, "ts-gen", samples=8, m=64))
+    views[best] += (on(best, "gen-ucb"), on(best, "ts-gen", samples=8, m=64))
     return Experiment(
         "Cumulative regret of all agents",
         "The paper, section Experiments, first figure: cumulative regret of TS-Gen, greedy, ε-greedy, neural-linear "
         "and linear Thompson sampling, and LinUCB. The priors are described in its appendix. "
         f"The class of policies and oracle is `{setting.oracle}` here.",
-        (*agents, *several, *BASELINES, "linucb(intercept=True)"),
+        tuple(dict.fromkeys(agent for each in views.values() for agent in each)),
         tuple(claims),
         oracles=(setting.oracle,),
+        views=views,
         notes="Not in the paper's figure: softmax, which has its own page, `gen-ucb` and several tables per "
         "decision, both with logistic policies, and LinUCB with an intercept.",
     )
@@ -101,17 +121,17 @@ def _loss_vs_regret(setting: Setting, size: Scale) -> Experiment:
 
 def _policy_class(setting: Setting, size: Scale) -> Experiment:
     section = "Policy class for TS-Gen"
-    moderately = "TS-Gen has moderately more reward with MLP policies (the paper gives no number; tested: more)."
-    better = "The MLP oracle has more reward than the logistic one."
-    much = "In contrast, it is much better (the paper gives no number; tested: it gains more than TS-Gen does)."
+    richer = "A more complex policy class has more reward under its best-fitting policy."
+    moderately = "TS-Gen has moderately more reward with MLP policies (no number is given; tested: more)."
+    much = "The MLP oracle is much better than the logistic one (no number is given; tested: by more than TS-Gen)."
     policies = ("logistic", "mlp", *setting.beside)
     oracles = {policy: f"oracle(policy={policy})" for policy in ("logistic", "mlp")}
+    is_theirs = setting.oracle == "mlp"
     agents: list[str] = []
-    claims: list[Claim] = []
-    for model in setting.models:
+    claims = [before(richer, "Problem formulation, Regret", oracles["mlp"], oracles["logistic"], "reward")]
+    for model in setting.tested if is_theirs else setting.models:
         logistic, mlp = ours = [on(model, "ts-gen", policy=policy) for policy in policies][:2]
         agents += [*(on(model, "ts-gen", policy=policy) for policy in policies), on(model, "greedy")]
-        more = before(moderately, section, mlp, logistic, "reward")
         weights = {oracles["mlp"]: 1.0, oracles["logistic"]: -1.0, **dict(zip(ours, (1.0, -1.0), strict=True))}
         gap = Claim(
             much,
@@ -121,16 +141,14 @@ def _policy_class(setting: Setting, size: Scale) -> Experiment:
             "reward",
             sign=1,
         )
-        claims += [more, gap]
-    claims.insert(1, before(better, section, oracles["mlp"], oracles["logistic"], "reward"))
-    is_theirs = setting.oracle == "mlp"
+        claims += [before(moderately, section, mlp, logistic, "reward"), gap] if is_theirs else []
     return Experiment(
         "Policy classes",
         "The paper, appendix, Policy class for TS-Gen: the same runs of TS-Gen with logistic and with MLP policies, "
         "against the logistic and against the MLP oracle, in the semi-synthetic setting."
-        + ("" if is_theirs else " In this setting it says nothing, so nothing is tested here."),
+        + ("" if is_theirs else " It says nothing about TS-Gen's reward in this setting, so that is not tested here."),
         (*agents, *oracles.values()),
-        tuple(claims) if is_theirs else (),
+        tuple(claims),
         oracles=("logistic", "mlp"),
         notes="How well each agent does against its own oracle is in the two tables: regret of the agent with logistic "
         "policies against the logistic oracle, of that with MLP policies against the MLP oracle.",
@@ -151,13 +169,15 @@ def _horizon(setting: Setting, size: Scale) -> Experiment:
             if policy != setting.oracle:
                 continue
             places = {**{agent: float(m) for m, agent in cuts.items()}, whole: float(size.horizon)}
-            falling = "Regret degrades with fewer imputed rows (tested: its slope over the logarithm of the rows)."
-            slowly = f"It degrades slowly (it gives no number; tested: with {few} rows it is less than twice as much)."
+            falling = "Regret rises with fewer imputed rows (tested: its slope over the logarithm of the rows)."
+            slowly = (
+                f"Regret rises slowly (no number is given; tested: {few} rows have less than twice that of all rows)."
+            )
             claims.append(falls(falling, section, places, 2, "twice the rows", "regret"))
             claims.append(Claim(slowly, section, f"`{cuts[few]}` minus twice `{whole}`", {cuts[few]: 1.0, whole: -2.0}))
             claims += [
                 Claim(
-                    "It degrades smoothly (tested: no step to fewer rows makes up more than half of the whole rise).",
+                    "Regret rises smoothly (tested: no step to fewer rows makes up more than half of the whole rise).",
                     section,
                     f"`{model}`: from {b or 'all'} to {a} rows, minus half of the rise from all to {rows[0]} rows",
                     _sum({cuts[a]: 1.0}, {whole if b is None else cuts[b]: -1.0}, {cuts[rows[0]]: -0.5}, {whole: 0.5}),
@@ -180,9 +200,10 @@ def _horizon(setting: Setting, size: Scale) -> Experiment:
         oracles=(setting.oracle,),
         against=against,
         axis="imputed rows per action",
-        notes="TS-Gen with `m` imputes m rows at every decision, in contexts of the bank. In the last m decisions "
-        "some of these rows lie past T. `cut=True` ends them at T, as a truncation of the "
-        "paper's table does; the last curve and the last claims show what it changes.",
+        notes="TS-Gen with `m` fits each action to its observed rows and to m imputed ones, in contexts of the bank. "
+        "Outcomes of earlier decisions that are missing are imputed for whole tables only; the paper does not say "
+        "what its truncation does with them. In the last m decisions some of the m rows lie past T. `cut=True` ends "
+        "them at T; the last curve and the last claims show what it changes.",
     )
 
 
@@ -216,13 +237,15 @@ def _simpler_models(setting: Setting, size: Scale) -> Experiment:
 
 def _softmax(setting: Setting, size: Scale) -> Experiment:
     says = "Softmax sampling does not adequately handle uncertainty as TS-Gen does, as the difference in regret shows."
-    ours = {model: [on(model, "ts-gen", policy=policy) for policy in setting.policies] for model in setting.models}
+    ours = {model: [on(model, "ts-gen", policy=policy) for policy in setting.policies] for model in setting.tested}
+    views = {model: (*(on(model, rival) for rival in RIVALS), *agents) for model, agents in ours.items()}
     return Experiment(
         "Softmax, greedy and ε-greedy",
         "The paper, appendix, Softmax Sampling vs. Greedy: softmax sampling (PreDeToR-τ), greedy and ε-greedy.",
-        tuple(agent for model in ours for agent in (*(on(model, rival) for rival in RIVALS), *ours[model])),
+        tuple(agent for agents in views.values() for agent in agents),
         tuple(before(says, "Softmax Sampling vs. Greedy", agents[0], on(m, "softmax")) for m, agents in ours.items()),
         oracles=(setting.oracle,),
+        views=views,
     )
 
 
@@ -261,35 +284,33 @@ def _exact_gap(setting: Setting, size: Scale) -> Experiment:
 def _ladder(setting: Setting, size: Scale) -> Experiment:
     says = "On this model, sampling is worth its price: TS-Gen has less regret than greedy."
     less = "The better the model, the less sampling is worth: TS-Gen minus greedy rises from one model to the next."
+    each = "What each change does to TS-Gen minus greedy (no direction is expected)."
     pairs = {model: (on(model, "ts-gen", policy=setting.oracle), on(model, "greedy")) for model in setting.ladder}
     pairs["exact"] = (f"exact-twin(policy={setting.oracle})", "exact-twin(greedy=True)")
     controls = [f"exact-twin(policy={policy})" for policy in ("logistic", "mlp", *setting.beside)]
     controls.remove(pairs["exact"][0])
     named = [model for model in pairs if RUNG not in model]  # the ends of the ladder, and not the steps between
-    rises = [
-        Claim(
-            less,
-            "",
-            f"TS-Gen minus greedy on `{better}`, minus the same on `{worse}`",
-            _sum(
-                *(dict(zip(pairs[model], (sign, -sign), strict=True)) for model, sign in ((better, 1.0), (worse, -1.0)))
-            ),
-            sign=1,
-        )
-        for worse, better in itertools.pairwise(named)
-    ]
+
+    def rise(says: str, sign: int, worse: str, better: str) -> Claim:
+        tested = f"TS-Gen minus greedy on `{better}`, minus the same on `{worse}`"
+        upper, lower = (dict(zip(pairs[model], (1.0, -1.0), strict=True)) for model in (better, worse))
+        return Claim(says, "", tested, _sum(upper, {agent: -weight for agent, weight in lower.items()}), sign=sign)
+
+    steps = [rise(each, 0, *pair) for pair in itertools.pairwise(pairs) if not {*pair} <= {*named}]
+    rises = [rise(less, 1, *pair) for pair in itertools.pairwise(named)]
     return Experiment(
         "From the printed model to ours",
         "Not in the paper: one change at a time from its model and training as printed (`literal`) to `paper` and to "
         "`filter`, to see what reverses the order of TS-Gen and greedy.",
         (*(agent for pair in pairs.values() for agent in pair), *controls),
-        (*(before(says, "", *pair) for pair in pairs.values()), *rises),
+        (*(before(says, "", *pair) for pair in pairs.values()), *steps, *rises),
         oracles=(setting.oracle,),
         models=(*setting.ladder, "exact"),
         pairs=pairs,
         notes="Each model named `literal-…` has the changes of those before it too. `cheap`: 50 entries of each "
         "sequence in the loss, 2,000 validation actions, rates 0.01 and 0.001. `bounded`: (XᵀX + I)^-1 XᵀY in the "
-        "place of XᵀY. `scaled`: standardised inputs. `scheduled`: the learning rate rises to 0.01 and falls. "
+        "place of XᵀY. `scaled`: standardised inputs. `scheduled`: the learning rate rises to 0.01 and falls, where it "
+        "was constant at the better of two. "
         "`intercept`: a 1 before each row of X. `mapped`: the head reads (1, φ̂(X)) in the context's place. `started`: "
         "φ̂ starts from a fit. `small`: four features. Models differ in their training too, as the table says. `exact` "
         "is p* itself, as a control: `exact-twin` is TS-Gen on it, with several policy classes, and "

@@ -7,7 +7,7 @@ import numpy as np
 from gents_gym.evaluation.measures import Records, totals
 from gents_gym.experiments.catalogue import Experiment
 from gents_gym.experiments.claims import Claim, Finding, judge
-from gents_gym.experiments.pictures import Found, paired_gaps
+from gents_gym.experiments.pictures import Found, paired_gaps, regret_views
 from gents_gym.experiments.places import Scale, training_label
 from gents_gym.experiments.studies import wrap
 from gents_gym.experiments.timing import Times
@@ -41,7 +41,7 @@ def make_page(
     """
     first = next(iter(found.records.values()))
     own = sum(record.seconds for record in first.values())
-    lines = [
+    head = [
         f"# {experiment.title}",
         "",
         experiment.paper,
@@ -50,6 +50,8 @@ def make_page(
         f"agents' own time is {own / 60:.1f} minutes in all; this call took {seconds / 60:.1f} minutes and played what "
         "was not there yet.",
         "",
+    ]
+    lines = [
         *([experiment.notes, ""] if experiment.notes else []),
         *_figures(name, experiment, found.records),
         *_pair_table(experiment, found),
@@ -59,7 +61,8 @@ def make_page(
     for title, part in found.records.items():
         lines += [to_markdown(title, part).rstrip(), ""]
     lines += _loss_table(found.losses) if found.losses is not None else []
-    return "\n".join(line if line.startswith(BLOCKS) else wrap(line) for line in "\n".join(lines).split("\n"))
+    lines = [*head, *experiment.shorten("\n".join(lines)).split("\n")]
+    return "\n".join(line if line.startswith(BLOCKS) else wrap(line) for line in lines)
 
 
 def _figures(name: str, experiment: Experiment, records: Mapping[str, Records]) -> list[str]:
@@ -68,8 +71,8 @@ def _figures(name: str, experiment: Experiment, records: Mapping[str, Records]) 
     lines = []
     if experiment.losses:
         lines += [f"![Loss by step, and regret]({name}-loss.png)", ""]
-    for i, title in enumerate(records):
-        lines += [f"![Cumulative regret, {title}]({name}{'' if i == 0 else f'-{i + 1}'}.png)", ""]
+    for file, (title, _) in regret_views(name, experiment, records).items():
+        lines += [f"![Cumulative regret, {title}]({file})", ""]
     if experiment.against:
         lines += [f"![Regret against {experiment.axis}]({name}-against.png)", ""]
     if experiment.pairs:

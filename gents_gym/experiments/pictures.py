@@ -54,14 +54,14 @@ def draw_figures(
 ) -> Figures:
     """Return the experiment's pictures as PNG, by the file name that its page uses; ``gaps`` are by setting."""
     if experiment.timed:
-        return {f"{name}.png": _draw_times(found.times)}
+        return {f"{name}.png": _draw_times({experiment.shorten(agent): each for agent, each in found.times.items()})}
     if len(found.records) > 1:
         regrets = regrets or ("oracle",)  # what the pictures differ in
     files = {
-        f"{name}{'' if i == 0 else f'-{i + 1}'}.png": draw_regret(
-            _named(part, experiment), f"{env}, {title.partition(',')[0]}", regrets=regrets
+        file: draw_regret(
+            {experiment.shorten(agent): record for agent, record in part.items()}, f"{env}, {title}", regrets=regrets
         )
-        for i, (title, part) in enumerate(found.records.items())
+        for file, (title, part) in regret_views(name, experiment, found.records).items()
     }
     first = next(iter(found.records.values()))
     if experiment.losses and found.losses is not None:
@@ -73,14 +73,16 @@ def draw_figures(
     return files
 
 
-def _named(records: Records, experiment: Experiment) -> Records:
-    """Return the records with folders of models shortened to their names."""
-    named = {}
-    for agent, record in records.items():
-        for model in experiment.models:
-            agent = agent.replace(model, Path(model).name)
-        named[agent] = record
-    return named
+def regret_views(name: str, experiment: Experiment, records: Mapping[str, Records]) -> dict[str, tuple[str, Records]]:
+    """Return the figures of regret by file: a title, the records. There is one for each oracle and model's view."""
+    found: list[tuple[str, Records]] = []
+    for title, part in records.items():
+        oracle = title.partition(",")[0]
+        found += [
+            (f"{oracle}, {Path(model).name}", {agent: part[agent] for agent in view})
+            for model, view in experiment.views.items()
+        ] or [(oracle, part)]
+    return {f"{name}{'' if i == 0 else f'-{i + 1}'}.png": each for i, each in enumerate(found)}
 
 
 def _draw_times(times: Mapping[str, Times]) -> bytes:
@@ -131,7 +133,7 @@ def _draw_against(experiment: Experiment, records: Records, horizon: int) -> byt
         curves.setdefault(curve, []).append((horizon if x is None else x, found["mean"], found["se"]))
     for (curve, points), look in zip(curves.items(), model_looks(curves).values(), strict=True):
         places, means, errors = zip(*sorted(points), strict=True)
-        panel.errorbar(places, means, errors, label=curve, marker="o", capsize=3, **look.style)
+        panel.errorbar(places, means, errors, label=experiment.shorten(curve), marker="o", capsize=3, **look.style)
     if max(x for points in curves.values() for x, _, _ in points) > 20:
         panel.set_xscale("log")
     else:

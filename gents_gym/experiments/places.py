@@ -106,6 +106,11 @@ class Setting:
         return self.given or tuple(self.model(preset) for preset in self.sizes)
 
     @property
+    def tested(self) -> tuple[str, ...]:
+        """The models that the paper's statements are tested on: the printed one before those of every experiment."""
+        return self.given or (self.model("literal"), *self.models)
+
+    @property
     def series(self) -> dict[str, dict[int, str]]:
         """By preset, models by training actions."""
         if not self.given:
@@ -209,7 +214,16 @@ def _given_models(place: Setting, models: tuple[str, ...]) -> Setting:
             raise InputError(f"models must be of the setting that is played, got {name!r}: {error}") from error
         if model.context_features(np.zeros((1, info.context_dim), np.float32)) is None:
             beside = ()
-    return replace(place, given=models, beside=beside)
+    whole = max((_training_actions(name) for name in models), default=0) or place.whole
+    return replace(place, given=models, beside=beside, whole=whole)
+
+
+def _training_actions(model: str) -> int:
+    """Return how many actions a model was trained on; 0 if it does not say."""
+    try:
+        return int(_read(model)["notes"]["actions"]["training"])
+    except (InputError, KeyError, TypeError):
+        return 0
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,6 @@ def reproduce(
     command = _command(name, setting, scale, corpus, seed, models, tasks, beside)
     spent = time.perf_counter() - started
     text = make_page(name, command, size, seed, place.where, experiment, found, spent)
-    text = text.replace(f"{place.made}/", "")  # models by name, as in the figures
     try:
         for file, data in {**files, f"{name}.md": text.encode()}.items():
             write_whole(out / file, data)

@@ -81,10 +81,11 @@ def _train(axis: Axis, level: str, size: Size, seed: int, folder: Path) -> None:
     for model in axis.models:
         preset, changes = TRAINED[model]
         config = preset_config(preset, env_setting(env), seed=seed, **size.training, **changes)
-        if not holds_training(folder / model, config, size.actions):
+        source = f"{env}, seed {seed}, {size.horizon} rows of each action"
+        if not holds_training(folder / model, config, size.actions, source):
             rows = draw_rows(env_distribution(env), config, size.actions, size.horizon)
             folder.mkdir(parents=True, exist_ok=True)
-            train_to_folder(*rows, config, folder / model, f"{env}, seed {seed}, {size.horizon} rows of each action")
+            train_to_folder(*rows, config, folder / model, source)
 
 
 def _read(out: Path, axis: Axis, size: Size, seed: int) -> dict[str, dict[str, Rollout]]:

@@ -11,18 +11,12 @@ from gents_gym.experiments.catalogue import Experiment
 from gents_gym.experiments.places import HORIZON, Scale, Setting, find_recipe
 from gents_gym.models.load import bundled_models, read_config
 from gents_gym.models.sequence import CONFIG
-from gents_gym.specs import parse_spec
+from gents_gym.tasks.headlines.corpus import TEXTS, VECTORS
 from gents_gym.training.config import TrainConfig, plain_config, preset_config
 from gents_gym.training.data import draw_rows
 from gents_gym.training.folder import train_to_folder
 
 Told = Callable[[str, Any, TrainConfig], None]  # a model's folder, its progress, how it is trained
-
-
-def needed_models(experiment: Experiment) -> list[str]:
-    """Return the models that an experiment plays on or measures, each once."""
-    played = (parse_spec(agent)[1].get("model") for agent in experiment.agents)
-    return list(dict.fromkeys(str(name) for name in (*experiment.models, *played) if name not in (None, "exact")))
 
 
 def train_missing(experiment: Experiment, place: Setting, size: Scale, on_epoch: Told | None = None) -> None:
@@ -31,12 +25,13 @@ def train_missing(experiment: Experiment, place: Setting, size: Scale, on_epoch:
     A stopped training continues. A folder with another training in it is refused.
     """
     bundled = bundled_models()
-    for name in needed_models(experiment):
+    for name in experiment.needed:
         if name in place.given or name in bundled:
             continue
         config, actions = plan_training(name, place, size)
-        if not holds_training(Path(name), config, actions):
-            _train(Path(name), place, size, config, actions, on_epoch)
+        source = training_source(place, size, config)
+        if not holds_training(Path(name), config, actions, source):
+            _train(Path(name), place, size, config, actions, source, on_epoch)
 
 
 def plan_training(name: str, place: Setting, size: Scale) -> tuple[TrainConfig, int]:
@@ -57,20 +52,31 @@ def _n_batches(actions: int, config: TrainConfig) -> int:
     return -(-actions // (config.batch or 500))
 
 
-def holds_training(folder: Path, config: TrainConfig, actions: int) -> bool:
+def holds_training(folder: Path, config: TrainConfig, actions: int, source: str) -> bool:
     """Return whether a folder holds this training, finished; raise if it holds another."""
     if not (folder / CONFIG).exists():
         return False
     notes = read_config(folder / CONFIG).get("notes") or {}
-    if (notes.get("config"), (notes.get("actions") or {}).get("training")) != (plain_config(config), actions):
+    kept = (notes.get("config"), (notes.get("actions") or {}).get("training"), notes.get("source"))
+    if kept != (plain_config(config), actions, source):
         raise InputError(f"'{folder}' holds another training: give another out, or name it among the models")
     return True
 
 
-def _train(folder: Path, place: Setting, size: Scale, config: TrainConfig, actions: int, on_epoch: Told | None) -> None:
-    env = place.spec(HORIZON)
-    rows, validation = draw_rows(env_distribution(env), config, actions, size.rows)
-    source = f"{env}, seed {config.seed}: {size.rows} rows of each action of the train split"
+def training_source(place: Setting, size: Scale, config: TrainConfig) -> str:
+    """Return where the rows come from, with the content of a user's corpus."""
+    headlines = ""
+    if place.corpus is not None:
+        distribution: Any = env_distribution(place.spec(HORIZON))
+        hashes = distribution.headlines.manifest["sha256"]
+        headlines = f", headlines {hashes[TEXTS][:12]}, embeddings {hashes[VECTORS][:12]}"
+    return f"{place.spec(HORIZON)}, seed {config.seed}: {size.rows} rows of each action of the train split{headlines}"
+
+
+def _train(
+    folder: Path, place: Setting, size: Scale, config: TrainConfig, actions: int, source: str, on_epoch: Told | None
+) -> None:
+    rows, validation = draw_rows(env_distribution(place.spec(HORIZON)), config, actions, size.rows)
     tell = None if on_epoch is None else lambda progress: on_epoch(str(folder), progress, config)
     folder.parent.mkdir(parents=True, exist_ok=True)
     train_to_folder(rows, validation, config, folder, source, on_epoch=tell)

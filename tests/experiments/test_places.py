@@ -1,5 +1,6 @@
 """Places: a user's corpus and models, what is refused before anything is played, and how models are trained."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from gents_gym.experiments import places
 from gents_gym.experiments.catalogue import EXPERIMENTS
 from gents_gym.experiments.places import SCALES, Scale, find_place, find_recipe, on, training_label
 from gents_gym.experiments.reproduce import reproduce
-from gents_gym.experiments.trained import needed_models, plan_training
-from gents_gym.tasks.headlines.corpus import BUNDLED
+from gents_gym.experiments.trained import holds_training, plan_training, training_source
+from gents_gym.tasks.headlines.corpus import BUNDLED, load_corpus
+from gents_gym.training.config import plain_config
 
 TINY = Scale(tasks=2, horizon=8, actions=3)
 
@@ -32,7 +34,7 @@ def test_a_corpus_has_models_of_its_own():
         1000: "out/news-filter-1000",
         9600: "out/news-filter",
     }
-    names = {name for make in EXPERIMENTS.values() for name in needed_models(make(place, SCALES["paper"]))}
+    names = {name for make in EXPERIMENTS.values() for name in make(place, SCALES["paper"]).needed}
     assert {Path(name).parent for name in names} == {Path("out")}
     steps = {}
     for name in names:
@@ -47,7 +49,10 @@ def test_a_corpus_has_models_of_its_own():
 def test_given_models_take_the_place_of_all_others():
     place = find_place("news", TINY, None, ("news-filter-100", "news-filter", "news-paper"), Path("out"))
     assert place.series == {"filter": {100: "news-filter-100", 10_000: "news-filter"}, "paper": {10_000: "news-paper"}}
-    assert {*needed_models(EXPERIMENTS["main"](place, TINY))} == {*place.given}
+    assert EXPERIMENTS["main"](place, TINY).needed == place.given
+    assert place.whole == 10_000  # fitted priors learn from as many actions as the largest of the models
+    assert find_place("news", TINY, None, ("news-literal", "news-filter-100"), Path("out")).whole == 20_000
+    assert find_place("news", TINY, None, ("news-filter-1000", "news-filter-100"), Path("out")).whole == 1000
     with pytest.raises(InputError, match=r"models must have heads with hidden layers .*, got 'news-filter-100'"):
         EXPERIMENTS["simpler-models"](place, TINY)
     heads = find_place("synthetic", TINY, None, ("synthetic-paper", "synthetic-paper-layers1"), Path("out")).heads
@@ -85,9 +90,24 @@ def test_a_corpus_without_headlines_enough(tmp_path, monkeypatch):
 
 
 def test_another_training_in_the_folder_is_refused(tmp_path):
-    shutil.copytree(places.model_folders("news-paper")[0], tmp_path / "models" / "news-paper")
-    with pytest.raises(InputError, match="news-paper' holds another training: give another out, or name it among"):
+    shutil.copytree(places.model_folders("news-literal")[0], tmp_path / "models" / "news-literal")
+    with pytest.raises(InputError, match="news-literal' holds another training: give another out, or name it among"):
         reproduce("softmax", tmp_path, setting="news", corpus=BUNDLED)
+
+
+def test_a_training_on_other_headlines_is_another_one(tmp_path):
+    place = find_place("news", TINY, BUNDLED, (), tmp_path)
+    config, actions = plan_training("news-filter", place, TINY)
+    source = training_source(place, TINY, config)
+    kept = json.loads((places.model_folders("news-filter")[0] / "config.json").read_text())
+    kept["notes"] |= {"config": plain_config(config), "source": source}
+    kept["notes"]["actions"]["training"] = actions
+    (tmp_path / "config.json").write_text(json.dumps(kept))
+    assert holds_training(tmp_path, config, actions, source)
+    manifest = load_corpus().manifest
+    assert all(manifest["sha256"][name][:12] in source for name in ("headlines.parquet", "embeddings.safetensors"))
+    with pytest.raises(InputError, match="holds another training"):
+        holds_training(tmp_path, config, actions, source.replace("embeddings ", "embeddings 0"))
 
 
 def test_a_model_says_how_much_it_was_trained():

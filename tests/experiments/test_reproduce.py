@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,12 @@ from gents_gym.evaluation.rollout import rollout
 from gents_gym.evaluation.store import load_results
 from gents_gym.experiments import reproduce as module
 from gents_gym.experiments.catalogue import EXPERIMENTS
+from gents_gym.experiments.pictures import regret_views
 from gents_gym.experiments.places import SCALES, SETTINGS, Scale
 from gents_gym.experiments.reproduce import reproduce
 from gents_gym.experiments.timing import time_decisions
-from gents_gym.experiments.trained import needed_models
 from gents_gym.models.load import WEIGHTS, bundled_models
+from gents_gym.specs import parse_spec
 from gents_gym.types import Resolves
 
 TINY = Scale(tasks=3, horizon=12, actions=3, timed=2)
@@ -54,7 +56,7 @@ def test_the_catalogue_names_what_exists(setting, size):
             assert claim.measure != "reward" or sum(claim.weights.values()) == 0  # the oracle falls out
         assert {*experiment.against, *experiment.losses.values()} <= {*experiment.agents}
         assert {*experiment.losses} <= {*experiment.models}
-        assert {*needed_models(experiment)} <= {*bundled_models(), *(setting.ladder if experiment.pairs else ())}
+        assert {*experiment.needed} <= {*bundled_models(), *(setting.ladder if experiment.pairs else ())}
         for agent in (agent for agent in experiment.agents if "literal" not in agent):  # which may not be trained
             names_one = isinstance(make_agent(agent), Resolves) or agent.startswith(("exact-twin", "oracle"))
             assert ("policy=" in agent) == (names_one and "greedy=True" not in agent)
@@ -67,15 +69,52 @@ def says(name, setting="news"):
 
 
 def test_what_the_paper_does_not_say_is_not_tested():
-    assert says("simpler-models") == says("timing") == says("policy-class", "synthetic") == (set(), [])
+    assert says("simpler-models") == says("timing") == (set(), [])
     sentences, weights = says("softmax")
     assert [section for section, _ in sentences] == ["Softmax Sampling vs. Greedy"]
-    mlp = [f"ts-gen(model=news-{preset}, policy=mlp)" for preset in ("paper", "filter")]
-    assert weights == [{mlp[0]: 1, "softmax(model=news-paper)": -1}, {mlp[1]: 1, "softmax(model=news-filter)": -1}]
-    assert not any("softmax" in agent for contrast in says("main")[1] for agent in contrast)
+    presets = ("literal", "paper", "filter")  # the printed model too
+    mlp = [f"ts-gen(model=news-{preset}, policy=mlp)" for preset in presets]
+    assert weights == [
+        {ours: 1, f"softmax(model=news-{preset})": -1} for ours, preset in zip(mlp, presets, strict=True)
+    ]
+    contrasts = says("main")[1]
+    assert not any("softmax" in agent for contrast in contrasts for agent in contrast)
+    assert {next(iter(contrast)) for contrast in contrasts} == {*mlp}
+    oracles = {"oracle(policy=mlp)": 1, "oracle(policy=logistic)": -1}
     _, weights = says("policy-class")
-    assert {"oracle(policy=mlp)": 1, "oracle(policy=logistic)": -1} in weights
-    assert {mlp[0]: 1, mlp[0].replace("mlp", "logistic"): -1} in weights
+    assert oracles in weights
+    assert all({ours: 1, ours.replace("mlp", "logistic"): -1} in weights for ours in mlp)
+    sentences, weights = says("policy-class", "synthetic")  # of oracles alone
+    assert ([section for section, _ in sentences], weights) == (["Problem formulation, Regret"], [oracles])
+
+
+def test_a_figure_for_each_model_has_its_agents_and_those_without_one():
+    experiment = EXPERIMENTS["main"](SETTINGS["synthetic"], SCALES["paper"])
+    views = regret_views("main", experiment, {"logistic oracle, 9 tasks": dict.fromkeys(experiment.agents)})
+    assert [(file, title) for file, (title, _) in views.items()] == [
+        ("main.png", "logistic oracle, synthetic-literal"),
+        ("main-2.png", "logistic oracle, synthetic-paper"),
+        ("main-3.png", "logistic oracle, synthetic-filter"),
+    ]
+    for _, (title, records) in views.items():
+        model = title.partition(", ")[2]
+        assert {parse_spec(agent)[1].get("model", model) for agent in records} == {model}
+        assert {"lints", "linucb"} <= {*records}
+    assert {*experiment.agents} == {agent for _, records in views.values() for agent in records}
+
+
+def test_folders_of_models_are_shortened_to_names_that_differ():
+    def mine(*models):
+        place = replace(SETTINGS["synthetic"], given=models)
+        return EXPERIMENTS["softmax"](place, SCALES["small"])
+
+    experiment = mine("a b/one", "a b/one/two")
+    assert [experiment.shorten(agent) for agent in experiment.agents if agent.startswith("greedy")] == [
+        "greedy(model='one')",
+        "greedy(model='two')",
+    ]
+    same = mine("a/one", "b/one")
+    assert [same.shorten(agent) for agent in same.agents] == [*same.agents]
 
 
 def test_the_ladder_shows_what_sampling_costs_beside_the_loss(tiny, tmp_path):
@@ -97,6 +136,9 @@ def test_the_ladder_shows_what_sampling_costs_beside_the_loss(tiny, tmp_path):
         assert gaps[name][1] == pytest.approx(difference)
         assert ("10,000 actions, " in row) == (model != "exact")
     assert "exact-twin(policy=mlp)" in records
+    assert f"--models {folder} synthetic-filter`" in page.replace("\n", " ")
+    assert page.count(str(folder)) == 1  # in the command alone
+    assert "greedy(model=own)" in page
 
 
 def test_the_ladders_of_both_settings_share_a_figure(tiny, tmp_path):
@@ -110,7 +152,8 @@ def test_the_ladders_of_both_settings_share_a_figure(tiny, tmp_path):
         for beside in (None, tmp_path)
     ]
     assert "logistic oracle, 2 tasks, " in found[1].read_text()
-    assert f"--tasks 2 --beside {tmp_path} --models synthetic-filter`" in found[1].read_text()
+    command = f"--tasks 2 --beside {tmp_path} --models synthetic-filter`"
+    assert command in found[1].read_text().replace("\n", " ")
 
 
 PAIR = (("ts-gen", ", policy=logistic"), ("greedy", ""))

@@ -81,3 +81,12 @@ def test_the_ladder_tests_whether_sampling_is_worth_less_on_better_models():
         "greedy(model=synthetic-literal)": 1,
     }
     assert {claim.sign for claim in last} == {1}
+    steps = [claim for claim in EXPERIMENTS["ladder"](place, PAPER).claims if claim.sign == 0]
+    assert [[Path(name).name.rpartition("-")[2] for name in claim.tested.split("`")[1::2]] for claim in steps] == [
+        ["cheap", "literal"],
+        ["bounded", "cheap"],
+        ["scaled", "bounded"],
+        ["scheduled", "scaled"],
+        ["intercept", "scheduled"],
+        ["paper", "intercept"],
+    ]

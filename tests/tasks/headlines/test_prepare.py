@@ -122,7 +122,7 @@ def test_the_recipe_for_mind_runs_from_the_file_to_the_figures(config, tmp_path,
     assert "training news-filter: learning rate 0.005, epoch 1 of 1" in capfd.readouterr().err
     out = tmp_path / "results" / "mind"
     assert "(headlines of mind)" in (out / "softmax.md").read_text()
-    assert sorted(path.name for path in (out / "models").iterdir()) == ["news-filter", "news-paper"]
+    assert sorted(path.name for path in (out / "models").iterdir()) == ["news-filter", "news-literal", "news-paper"]
     monkeypatch.setattr("gents_gym.experiments.trained.train_to_folder", None)  # what is there is not trained again
     place = find_place("news", SCALES["paper"], Path("mind"), (), Path("results/mind/models"))
     train_missing(EXPERIMENTS["softmax"](place, SCALES["paper"]), place, SCALES["paper"])
