@@ -1,12 +1,11 @@
 """Places: a user's corpus and models, what is refused before anything is played, and how models are trained."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 
-from gents_gym import InputError
+from gents_gym import InputError, load_model
 from gents_gym.construct import parse_spec
 from gents_gym.experiments import places
 from gents_gym.experiments.catalogue import EXPERIMENTS
@@ -99,10 +98,8 @@ def test_a_training_on_other_headlines_is_another_one(tmp_path):
     place = find_place("news", TINY, BUNDLED, (), tmp_path)
     config, actions = plan_training("news-filter", place, TINY)
     source = training_source(place, TINY, config)
-    kept = json.loads((places.model_folders("news-filter")[0] / "config.json").read_text())
-    kept["notes"] |= {"config": plain_config(config), "source": source}
-    kept["notes"]["actions"]["training"] = actions
-    (tmp_path / "config.json").write_text(json.dumps(kept))
+    notes = {"config": plain_config(config), "actions": {"training": actions}, "source": source}
+    load_model("news-filter").save_pretrained(tmp_path, notes)
     assert holds_training(tmp_path, config, actions, source)
     manifest = load_corpus().manifest
     assert all(manifest["sha256"][name][:12] in source for name in ("headlines.parquet", "embeddings.safetensors"))

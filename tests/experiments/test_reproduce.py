@@ -174,7 +174,8 @@ def test_an_experiment_leaves_a_page_with_its_figures(name, shared, tmp_path):
     assert len(
         [line for line in text.splitlines() if line.startswith(("| regret: ", "| reward: ", "| loss: "))]
     ) == len(experiment.claims)
-    assert all(claim.says in text and claim.section in text for claim in experiment.claims)
+    whole = text.replace("\n", " ")
+    assert all(claim.says in whole and claim.section in whole for claim in experiment.claims)
     assert ("### Sequence loss" in text) == bool(experiment.models)
     assert text.count(" ± ") > len(experiment.agents)
     agents = range(len(experiment.agents) if experiment.timed else 0)
