@@ -14,7 +14,7 @@ from gents_gym.experiments.timing import Times
 from gents_gym.report.tables import to_markdown
 from gents_gym.training.losses import Losses
 
-BLOCKS = ("|", "#", "!")  # first characters of lines that cannot be wrapped: tables, headings, figures
+BLOCKS = ("|", "#", "!", "```", "gents-gym ")  # starts of lines that are not wrapped: tables, figures, the command
 
 
 def make_page(
@@ -46,7 +46,11 @@ def make_page(
         "",
         experiment.paper,
         "",
-        f"`{command}`: {size.horizon} decisions per task, seed {seed}, test split{f', {where}' if where else ''}. The "
+        "```",
+        command,
+        "```",
+        "",
+        f"{size.horizon} decisions per task, seed {seed}, test split{f', {where}' if where else ''}. The "
         f"agents' own time is {own / 60:.1f} minutes in all; this call took {seconds / 60:.1f} minutes and played what "
         "was not there yet.",
         "",

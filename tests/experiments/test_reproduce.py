@@ -136,7 +136,7 @@ def test_the_ladder_shows_what_sampling_costs_beside_the_loss(tiny, tmp_path):
         assert gaps[name][1] == pytest.approx(difference)
         assert ("10,000 actions, " in row) == (model != "exact")
     assert "exact-twin(policy=mlp)" in records
-    assert f"--models {folder} synthetic-filter`" in page.replace("\n", " ")
+    assert f"--models {folder} synthetic-filter\n" in page
     assert page.count(str(folder)) == 1  # in the command alone
     assert "greedy(model=own)" in page
 
@@ -152,8 +152,7 @@ def test_the_ladders_of_both_settings_share_a_figure(tiny, tmp_path):
         for beside in (None, tmp_path)
     ]
     assert "logistic oracle, 2 tasks, " in found[1].read_text()
-    command = f"--tasks 2 --beside {tmp_path} --models synthetic-filter`"
-    assert command in found[1].read_text().replace("\n", " ")
+    assert f"--tasks 2 --beside {tmp_path} --models synthetic-filter\n" in found[1].read_text()
 
 
 PAIR = (("ts-gen", ", policy=logistic"), ("greedy", ""))
@@ -167,7 +166,7 @@ def test_an_experiment_leaves_a_page_with_its_figures(name, shared, tmp_path):
         out = reproduce(name, tmp_path, workers=1, on_progress=lambda now: told.append(str(now))).parent
     text = (out / f"{name}.md").read_text()
     assert text.startswith(f"# {experiment.title}")
-    assert f"`gents-gym reproduce {name} --setting synthetic --scale small`: 12 decisions per task" in text
+    assert f"\ngents-gym reproduce {name} --setting synthetic --scale small\n```\n\n12 decisions per task" in text
     assert "logistic oracle, 3 tasks, " in text
     for figure in (line.split("(")[1].rstrip(")") for line in text.splitlines() if line.startswith("![")):
         assert (out / figure).read_bytes().startswith(b"\x89PNG")
@@ -187,7 +186,7 @@ def test_a_news_page_names_the_headlines_beside_every_verdict_and_draws_losses_b
     models = ("news-filter-100", "news-filter")
     page = reproduce("loss-vs-regret", tmp_path, setting="news", workers=1, seed=3, models=models)
     text = page.read_text()
-    assert "--seed 3 --models news-filter-100 news-filter`: 12 decisions per task, seed 3" in text
+    assert "--seed 3 --models news-filter-100 news-filter\n```\n\n12 decisions per task, seed 3" in text
     rows = [line for line in text.splitlines() if line.startswith(("| loss: ", "| regret: "))]
     assert len(rows) == 2
     verdicts = [cell for row in rows for cell in row.split(" | ") if "shown" in cell or "other way" in cell]
