@@ -1,4 +1,4 @@
-"""The ``paper`` model: an MLP head on summary statistics of the history, as the paper describes it."""
+"""The kind ``paper``: an MLP head on summary statistics of the history, with the paper's choices and ours."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -83,7 +83,7 @@ class PaperModel(SequenceModel):
       actions' logits are linear in (``gents_gym.training.start.fit_context_map``); gradients reach it through the
       statistics. In ``literal`` the rows are φ̂(X), the head reads X, and φ̂ starts at random.
     - Initialisation: PyTorch's default for the 3,007-wide layer, and for the others. Activations: ReLU.
-    - Schedule: the learning rate, chosen by validation from {0.1, 0.01, 0.001}, rises over the first 30 % of all
+    - Schedule: the learning rate, chosen by validation among those of the training, rises over the first 30 % of all
       steps and then falls to zero along a cosine. In ``literal`` it is constant.
     """
 
