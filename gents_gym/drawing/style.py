@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import cycle, product
 from pathlib import PurePath
 from typing import Any
 
@@ -14,6 +14,7 @@ SOFTWARE = "gents_gym"  # metadata that marks a figure as ours
 INK = "#000000"  # of privileged agents
 # Okabe and Ito's colors, which are safe for color-blind readers.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MORE = ("#6A3D9A", "#8A4B2A", "#767676")  # colors of further models in one picture
 AGENTS = {  # the same in every picture
     "ts-gen": "#0072B2",
     "greedy": "#D55E00",
@@ -101,7 +102,7 @@ def model_looks(models: Iterable[str]) -> dict[str, Look]:
     names = list(dict.fromkeys(models))
     dashes = _dashes(_model(name) for name in names)
     plain = [name for name in names if name != "exact"]
-    colors = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(plain)}
+    colors = dict(zip(plain, cycle((*PALETTE, *MORE))))
     return {name: Look(colors.get(name, INK), DASHES[dashes[_model(name)]]) for name in names}
 
 

@@ -59,6 +59,10 @@ def test_models_have_looks_of_their_own():
     assert found["exact"].color == INK
 
 
+def test_nine_models_have_nine_colors():
+    assert len({look.color for look in model_looks([f"synthetic-filter-{n}" for n in range(9)]).values()}) == 9
+
+
 def test_dark_colors_are_lifted_off_a_dark_page():
     found = looks({"oracle": True, "ts-gen": False, "ts-gen(m=1)": False, "gen-ucb": False})
     assert all(min(int(look.lifted[i : i + 2], 16) for i in (3, 5)) > 80 for look in found.values())
