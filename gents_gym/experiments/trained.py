@@ -11,7 +11,6 @@ from gents_gym.experiments.catalogue import Experiment
 from gents_gym.experiments.places import HORIZON, Scale, Setting, find_recipe
 from gents_gym.models.load import bundled_models, read_config
 from gents_gym.models.sequence import CONFIG
-from gents_gym.tasks.headlines.corpus import TEXTS, VECTORS
 from gents_gym.training.config import TrainConfig, plain_config, preset_config
 from gents_gym.training.data import draw_rows
 from gents_gym.training.folder import train_to_folder
@@ -68,8 +67,7 @@ def training_source(place: Setting, size: Scale, config: TrainConfig) -> str:
     headlines = ""
     if place.corpus is not None:
         distribution: Any = env_distribution(place.spec(HORIZON))
-        hashes = distribution.headlines.manifest["sha256"]
-        headlines = f", headlines {hashes[TEXTS][:12]}, embeddings {hashes[VECTORS][:12]}"
+        headlines = f", headlines {distribution.headlines.content}"
     return f"{place.spec(HORIZON)}, seed {config.seed}: {size.rows} rows of each action of the train split{headlines}"
 
 

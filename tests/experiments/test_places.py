@@ -104,7 +104,7 @@ def test_a_training_on_other_headlines_is_another_one(tmp_path):
     manifest = load_corpus().manifest
     assert all(manifest["sha256"][name][:12] in source for name in ("headlines.parquet", "embeddings.safetensors"))
     with pytest.raises(InputError, match="holds another training"):
-        holds_training(tmp_path, config, actions, source.replace("embeddings ", "embeddings 0"))
+        holds_training(tmp_path, config, actions, source.replace("headlines ", "headlines 0"))
 
 
 def test_a_model_says_how_much_it_was_trained():

@@ -78,6 +78,11 @@ class Corpus:
         """Pickle only the folder's name, so that copies for worker processes stay small."""
         return load_corpus, (self.folder,)
 
+    @property
+    def content(self) -> str:
+        """The first digits of the sha256 of the texts with their scores, and of the embeddings."""
+        return " ".join(self.manifest["sha256"][name][:12] for name in (TEXTS, VECTORS))
+
     @cached_property
     def space(self) -> str:
         """The name of the embedding space: a model of one space does not fit another."""
